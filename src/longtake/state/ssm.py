@@ -1,0 +1,359 @@
+"""S4D with a transfer state: a diagonal state-space model whose state can be carried from segment to segment.
+
+Three forms of one recurrence ``h_k = A h_{k-1} + x_k``, ``y_k = 2 Re(C h_k) + D x_k`` (B is folded into C):
+
+- ``step``: one token at a time, the truth the others are tested against;
+- ``scan_fft``: the paper's form, kernel by FFT plus echo of the carried state and hidden kernel; kept as reference;
+- ``scan_chunked``: the form that runs, training included; matrix products inside chunks, the state between them.
+
+Axis words: ``batch`` independent streams, ``dim`` channels, ``time`` tokens, ``state`` complex modes, half of the
+``state`` size N that papers count, since modes come in conjugate pairs.
+
+Equation: 3 to 12 of the STS paper; rows "ssm" of docs/papers.md.
+Departs: eq. 7 and 8 print ``A^(L-1) h_0`` and eq. 12 is off by one power; we follow the recurrence, eq. 9 and 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor, nn
+
+from longtake.errors import ConfigError, StateError
+
+MAX_CHUNK = 32
+"""Tokens per chunk; a larger one moves more memory for its Toeplitz matrix, a smaller one carries more often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SSMWeights:
+    """A discretised SSM: constants of one forward pass, or of a whole stream when weights are frozen."""
+
+    log_A: Complex[Tensor, "dim state"]
+    """Step times continuous A; ``exp`` of it moves the state by one token."""
+    C: Complex[Tensor, "dim state"]
+    """Output matrix with the discretised B folded in."""
+    D: Float[Tensor, " dim"]
+    """Skip connection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChunkOperators:
+    """What ``scan_chunked`` multiplies with, for chunks of one length; complex modes as (real, imaginary) pairs."""
+
+    toeplitz: Float[Tensor, "dim chunk chunk"]
+    """Inputs of a chunk to its outputs, skip connection included."""
+    hidden: Float[Tensor, "dim chunk pairs"]
+    """Inputs of a chunk to the state at its end."""
+    echo: Float[Tensor, "dim pairs chunk"]
+    """State before a chunk to its outputs."""
+    powers: Complex[Tensor, "chunk_plus_one dim state"]
+    """A to the power of 0 to chunk."""
+
+
+def step(
+    inputs: Float[Tensor, "batch dim"],
+    weights: SSMWeights,
+    carried: Complex[Tensor, "batch dim state"],
+) -> tuple[Float[Tensor, "batch dim"], Complex[Tensor, "batch dim state"]]:
+    """Advance by one token.
+
+    Raises:
+        StateError: ``carried`` was made for another batch size, width, state size or precision.
+
+    Equation: 9 and 10.
+    """
+    dtype = _check(inputs.unsqueeze(-1), weights, carried)
+    with _full_precision(inputs):
+        x = inputs.to(dtype)
+        carried = torch.exp(weights.log_A) * carried + x.unsqueeze(-1)
+        outputs = 2 * (weights.C * carried).real.sum(-1) + weights.D * x
+    return outputs.to(inputs.dtype), carried
+
+
+def scan_fft(
+    inputs: Float[Tensor, "batch dim time"],
+    weights: SSMWeights,
+    carried: Complex[Tensor, "batch dim state"],
+) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
+    """Run one segment in the paper's form: reference for tests and benchmarks.
+
+    Raises:
+        StateError: ``carried`` was made for another batch size, width, state size or precision.
+
+    Equation: 5 (kernel), 6 (hidden kernel), 7 and 8 (echo), with the powers of eq. 9.
+    """
+    dtype = _check(inputs, weights, carried)
+    time = inputs.shape[-1]
+    with _full_precision(inputs):
+        x = inputs.to(dtype)
+        exponents = torch.arange(time + 1, dtype=dtype, device=inputs.device)
+        powers = torch.exp(weights.log_A.unsqueeze(-1) * exponents)
+        kernel = 2 * torch.einsum("dn,dnt->dt", weights.C, powers[..., :time]).real
+        convolved = torch.fft.irfft(torch.fft.rfft(x, n=2 * time) * torch.fft.rfft(kernel, n=2 * time), n=2 * time)
+        echo = 2 * torch.einsum("bdn,dnt->bdt", weights.C * carried, powers[..., 1:]).real
+        outputs = convolved[..., :time] + echo + weights.D.unsqueeze(-1) * x
+        hidden = torch.einsum("bdt,dnt->bdn", x.to(powers.dtype), powers[..., :time].flip(-1))
+        carried = hidden + powers[..., time] * carried
+    return outputs.to(inputs.dtype), carried
+
+
+def scan_chunked(
+    inputs: Float[Tensor, "batch dim time"],
+    weights: SSMWeights,
+    carried: Complex[Tensor, "batch dim state"],
+    operators: ChunkOperators | None = None,
+) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
+    """Run one segment from the carried state; equal to ``step`` called once per token, differentiable through both.
+
+    ``operators`` are those of ``chunk_operators(weights, chunk)`` for any chunk, built here if not given. Inputs that
+    are a transposed "batch time dim" tensor are the fast case; outputs come back in the same layout.
+
+    Raises:
+        StateError: ``carried`` was made for another batch size, width, state size or precision.
+
+    Equation: 9 and 10 unrolled over a chunk.
+    Departs: never below float32/complex64, also under bf16 autocast.
+    """
+    dtype = _check(inputs, weights, carried)
+    batch, dim, time = inputs.shape
+    with _full_precision(inputs):
+        if operators is None:
+            operators = chunk_operators(weights, chunk_length(time))
+        x = inputs.to(dtype).permute(1, 0, 2)
+        state = carried.permute(1, 0, 2)
+        chunk = operators.toeplitz.shape[-1]
+        whole = time - time % chunk
+        parts: list[Tensor] = []
+        if whole:
+            part, state = _run_chunks(x[..., :whole], operators, state)
+            parts.append(part)
+        if whole < time:
+            part, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
+            parts.append(part)
+        outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+    return outputs.permute(1, 0, 2).to(inputs.dtype), state.permute(1, 0, 2)
+
+
+def chunk_length(time: int) -> int:
+    """Chunk that suits a segment of ``time`` tokens: a power of two, so that few lengths are ever cached."""
+    return min(MAX_CHUNK, 1 << (time.bit_length() - 1))
+
+
+def chunk_operators(weights: SSMWeights, chunk: int) -> ChunkOperators:
+    """Build the matrices of ``scan_chunked``; O(dim chunk (chunk + state)) work and memory."""
+    dim = weights.D.shape[0]
+    exponents = torch.arange(chunk + 1, dtype=weights.D.dtype, device=weights.D.device)
+    powers = _complex_exp(exponents[:, None, None] * weights.log_A)
+    response = torch.view_as_real(2 * (weights.C * powers).conj())  # 2 Re(c h) = Re(2c) Re(h) - Im(2c) Im(h)
+    kernel = response[:chunk, ..., 0].sum(-1)
+    kernel = torch.cat([kernel[:1] + weights.D, kernel[1:]]).t()
+    # Row i of the Toeplitz matrix is the kernel shifted right by i: skewing copies of the padded kernel does it with
+    # plain copies, whose backward pass is cheap (an indexed gather's is not).
+    skewed = nn.functional.pad(kernel, (0, chunk)).unsqueeze(1).expand(dim, chunk, 2 * chunk)
+    skewed = skewed.reshape(dim, -1)[:, : chunk * (2 * chunk - 1)].reshape(dim, chunk, 2 * chunk - 1)
+    hidden = torch.view_as_real(powers[:chunk].flip(0).transpose(0, 1)).flatten(-2)
+    echo = response[1:].permute(1, 2, 3, 0).flatten(1, 2)
+    return ChunkOperators(
+        toeplitz=skewed[..., :chunk].contiguous(), hidden=hidden.contiguous(), echo=echo.contiguous(), powers=powers
+    )
+
+
+class SSM(nn.Module):
+    """Parameters of one diagonal SSM per channel, S4D-Lin initialised, and their discretisation.
+
+    Equation: 1 to 4, zero-order hold.
+    """
+
+    def __init__(self, dim: int, state: int = 16, dt_min: float = 1e-3, dt_max: float = 1e-1) -> None:
+        super().__init__()
+        if state < 2 or state % 2:
+            raise ConfigError(f"SSM state is {state}, expected an even number above 0 (conjugate pairs)")
+        if not 0 < dt_min <= dt_max:
+            raise ConfigError(f"SSM steps are dt_min {dt_min} and dt_max {dt_max}, expected 0 < dt_min <= dt_max")
+        self.dim = dim
+        self.state = state
+        modes = state // 2
+        spread = torch.rand(dim) * (math.log(dt_max) - math.log(dt_min)) + math.log(dt_min)
+        self.log_dt = nn.Parameter(spread)
+        self.log_A_real = nn.Parameter(torch.full((dim, modes), math.log(0.5)))
+        self.A_imag = nn.Parameter(math.pi * torch.arange(modes, dtype=torch.get_default_dtype()).repeat(dim, 1))
+        self.C = nn.Parameter(torch.randn(dim, modes, 2) * math.sqrt(0.5))
+        self.D = nn.Parameter(torch.randn(dim))
+        self._cache: tuple[object, SSMWeights, dict[int, ChunkOperators]] | None = None
+
+    def weights(self) -> SSMWeights:
+        """Discretise by zero-order hold; differentiable, never below float32."""
+        dtype = torch.promote_types(self.log_dt.dtype, torch.float32)
+        dt = torch.exp(self.log_dt.to(dtype)).unsqueeze(-1)
+        A_real, A_imag = -torch.exp(self.log_A_real.to(dtype)), self.A_imag.to(dtype)
+        C = torch.view_as_complex(self.C.to(dtype))
+        held = _complex_expm1(dt * A_real, dt * A_imag) / torch.complex(A_real, A_imag)
+        return SSMWeights(log_A=torch.complex(dt * A_real, dt * A_imag), C=C * held, D=self.D.to(dtype))
+
+    def init_carried(self, batch: int) -> Complex[Tensor, "batch dim state"]:
+        """State of streams of which nothing has been seen."""
+        dtype = torch.promote_types(self.log_dt.dtype, torch.float32).to_complex()
+        return torch.zeros(batch, self.dim, self.state // 2, dtype=dtype, device=self.log_dt.device)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch dim time"], carried: Complex[Tensor, "batch dim state"]
+    ) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
+        """``scan_chunked`` with these parameters; matrices are kept between calls where no gradient is wanted."""
+        if inputs.shape[-1] == 0 or torch.is_grad_enabled() or self.training:
+            return scan_chunked(inputs, self.weights(), carried)
+        weights, cached = self._frozen()
+        chunk = chunk_length(inputs.shape[-1])
+        if chunk not in cached:
+            with _full_precision(inputs):
+                cached[chunk] = chunk_operators(weights, chunk)
+        return scan_chunked(inputs, weights, carried, cached[chunk])
+
+    def train(self, mode: bool = True) -> SSM:
+        """Set the mode and forget the matrices of the frozen weights."""
+        self._cache = None
+        return super().train(mode)
+
+    def _frozen(self) -> tuple[SSMWeights, dict[int, ChunkOperators]]:
+        """Weights and matrices of the present parameters; an in-place or other replacement of one is noticed.
+
+        Writing through ``parameter.data`` is not: call ``train`` or ``eval`` after it.
+        """
+        parameters = (self.log_dt, self.log_A_real, self.A_imag, self.C, self.D)
+        key = tuple((id(p), p.data_ptr(), p._version, p.dtype) for p in parameters)
+        if self._cache is None or self._cache[0] != key:
+            self._cache = (key, self.weights(), {})
+        return self._cache[1], self._cache[2]
+
+
+class S4DLayer(nn.Module):
+    """Pre-norm residual block around an SSM, as in S4D: norm, SSM, GELU, gated projection, dropout, residual.
+
+    With ``mlp_ratio`` above 0 a second pre-norm residual block follows: linear, GELU, linear.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        state: int = 16,
+        dt_min: float = 1e-3,
+        dt_max: float = 1e-1,
+        dropout: float = 0.0,
+        mlp_ratio: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.ssm = SSM(dim, state, dt_min, dt_max)
+        self.gate = nn.Linear(dim, 2 * dim)
+        self.dropout = nn.Dropout(dropout)
+        self.mlp = _mlp(dim, round(dim * mlp_ratio), dropout) if mlp_ratio else None
+
+    def init_carried(self, batch: int) -> Complex[Tensor, "batch dim state"]:
+        """State of streams of which nothing has been seen."""
+        return self.ssm.init_carried(batch)
+
+    def forward(
+        self, inputs: Float[Tensor, "batch time dim"], carried: Complex[Tensor, "batch dim state"]
+    ) -> tuple[Float[Tensor, "batch time dim"], Complex[Tensor, "batch dim state"]]:
+        """Take in one segment of tokens."""
+        mixed, carried = self.ssm(self.norm(inputs).transpose(1, 2), carried)
+        mixed = nn.functional.gelu(mixed.transpose(1, 2))
+        outputs = inputs + self.dropout(nn.functional.glu(self.gate(mixed), dim=-1))
+        return (outputs if self.mlp is None else outputs + self.mlp(outputs)), carried
+
+
+def ssm_parameters(module: nn.Module) -> Iterator[nn.Parameter]:
+    """A and dt of every SSM in ``module``: no weight decay and a smaller learning rate for these."""
+    for part in module.modules():
+        if isinstance(part, SSM):
+            yield from (part.log_dt, part.log_A_real, part.A_imag)
+
+
+def optimizer_groups(
+    module: nn.Module, *, learning_rate: float, weight_decay: float, ssm_scale: float = 0.3
+) -> list[dict[str, object]]:
+    """Parameter groups for an optimizer: matrices decay, vectors do not, A and dt learn slower and do not decay."""
+    slow = {id(parameter) for parameter in ssm_parameters(module)}
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    groups: list[tuple[Callable[[nn.Parameter], bool], float, float]] = [
+        (lambda p: id(p) not in slow and p.ndim > 1, learning_rate, weight_decay),
+        (lambda p: id(p) not in slow and p.ndim <= 1, learning_rate, 0.0),
+        (lambda p: id(p) in slow, learning_rate * ssm_scale, 0.0),
+    ]
+    chosen = [{"params": [p for p in trained if belongs(p)], "lr": lr, "weight_decay": wd} for belongs, lr, wd in groups]
+    return [group for group in chosen if group["params"]]
+
+
+def _run_chunks(
+    x: Float[Tensor, "dim batch time"], operators: ChunkOperators, state: Complex[Tensor, "dim batch state"]
+) -> tuple[Float[Tensor, "dim batch time"], Complex[Tensor, "dim batch state"]]:
+    """Whole chunks only. Two products over all chunks at once, a cheap loop between chunks, one more product."""
+    dim, batch, time = x.shape
+    chunk = operators.toeplitz.shape[-1]
+    count = time // chunk
+    rows = x.reshape(dim, batch * time).contiguous().view(dim, batch * count, chunk)
+    gains = torch.bmm(rows, operators.hidden)
+    gains = torch.view_as_complex(gains.view(dim, batch, count, -1, 2))
+    decay = operators.powers[-1].unsqueeze(1)
+    before: list[Tensor] = []
+    for index in range(count):
+        before.append(state)
+        state = torch.addcmul(gains[:, :, index], decay, state)
+    stacked = torch.view_as_real(torch.stack(before, dim=2)).view(dim, batch * count, -1)
+    outputs = torch.bmm(rows, operators.toeplitz).baddbmm_(stacked, operators.echo)
+    return outputs.view(dim, batch, time), state
+
+
+def _shortened(operators: ChunkOperators, chunk: int) -> ChunkOperators:
+    """Operators of a shorter chunk are corners of the longer one's."""
+    return ChunkOperators(
+        toeplitz=operators.toeplitz[:, :chunk, :chunk],
+        hidden=operators.hidden[:, -chunk:],
+        echo=operators.echo[..., :chunk],
+        powers=operators.powers[: chunk + 1],
+    )
+
+
+def _complex_exp(exponent: Complex[Tensor, "*axes"]) -> Complex[Tensor, "*axes"]:
+    return torch.polar(exponent.real.exp(), exponent.imag)
+
+
+def _complex_expm1(real: Float[Tensor, "*axes"], imag: Float[Tensor, "*axes"]) -> Complex[Tensor, "*axes"]:
+    """``exp(z) - 1`` without cancellation at the small steps that slow modes need."""
+    return torch.complex(
+        torch.expm1(real) * torch.cos(imag) - 2 * torch.sin(imag / 2).square(), torch.exp(real) * torch.sin(imag)
+    )
+
+
+def _mlp(dim: int, hidden: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(
+        nn.LayerNorm(dim), nn.Linear(dim, hidden), nn.GELU(), nn.Linear(hidden, dim), nn.Dropout(dropout)
+    )
+
+
+def _full_precision(inputs: Tensor) -> AbstractContextManager[object]:
+    """Autocast would run the matrix products in bf16 and lose the state."""
+    device = inputs.device.type
+    return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
+
+
+def _check(inputs: Tensor, weights: SSMWeights, carried: Tensor) -> torch.dtype:
+    """Refuse what does not fit; returns the real dtype to compute in."""
+    batch, dim, time = inputs.shape
+    dtype = torch.promote_types(inputs.dtype, weights.D.dtype)
+    if dim != weights.D.shape[0] or time < 1:
+        raise StateError(
+            f"inputs have width {dim} and {time} steps, expected width {weights.D.shape[0]} and at least 1 step"
+        )
+    expected = (batch, *weights.log_A.shape)
+    if tuple(carried.shape) != expected or carried.dtype != dtype.to_complex():
+        raise StateError(
+            f"carried state is {carried.dtype} {tuple(carried.shape)}, expected {dtype.to_complex()} {expected} "
+            "(batch, width, modes); start from init_carried or pass the state of this very stream and model"
+        )
+    return dtype
