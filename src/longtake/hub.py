@@ -1,0 +1,282 @@
+"""Load and save models: a bundled name, a checkpoint folder, or a hub id.
+
+A checkpoint is a folder with ``config.json`` (``method``, ``config``, digest of the weights, notes),
+``model.safetensors`` and ``README.md`` (the model card). What the bundled models know is said in their cards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from importlib import import_module, metadata
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import huggingface_hub
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from longtake.config import suggest
+from longtake.errors import CheckpointError
+from longtake.protocol import StreamModel
+
+METHODS: dict[str, tuple[str, str]] = {"sts": ("longtake.methods.sts", "STS")}
+"""Name of a method in ``config.json`` -> module and class, imported when needed.
+
+Such a class is an ``nn.Module`` with a classmethod ``from_config(dict)`` and a dataclass ``config`` with ``to_dict()``.
+"""
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+CARD_FILE = "README.md"
+_HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
+
+ModelT = TypeVar("ModelT", bound="Published")
+
+
+class Published(huggingface_hub.ModelHubMixin, library_name="longtake", license="apache-2.0"):
+    """Mixin that gives a model ``from_pretrained``, ``save_pretrained`` and ``push_to_hub`` in longtake's layout."""
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        save(cast(nn.Module, self), save_directory)
+
+    @classmethod
+    def _from_pretrained(  # pyright: ignore[reportIncompatibleMethodOverride] an option that is not known must fail
+        cls: type[ModelT],
+        *,
+        model_id: str,
+        revision: str | None,
+        cache_dir: str | Path | None,
+        force_download: bool,
+        local_files_only: bool,
+        token: str | bool | None,
+        config: object = None,
+    ) -> ModelT:
+        folder = Path(model_id)
+        if not folder.is_dir():
+            folder = _download(
+                model_id,
+                revision=revision,
+                cache_dir=cache_dir,
+                force_download=force_download,
+                local_files_only=local_files_only,
+                token=token,
+            )
+        model = _load_folder(folder, "cpu", {})
+        if not isinstance(model, cls):
+            raise CheckpointError(f"{model_id} holds a {type(model).__name__}, expected a {cls.__name__}")
+        return model
+
+
+def load(name_or_path: str | Path, *, device: str = "auto", **options: object) -> StreamModel[Any]:
+    """Load a model, ready to run.
+
+    Args:
+        name_or_path: A bundled name (``bundled()`` lists them), a checkpoint folder, or a hub id ``owner/name``, looked
+            for in that order.
+        device: As in torch; ``auto`` takes a GPU if torch sees one.
+        options: Fields of the model's config to set otherwise than the checkpoint has them.
+
+    Raises:
+        CheckpointError: No such model, or its files are missing, damaged or of another kind.
+        ConfigError: An option that the model's config does not have, or a value that it refuses.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return _load_folder(find(name_or_path), device, options)
+
+
+def save(model: nn.Module, folder: str | Path, *, notes: Mapping[str, object] | None = None, card: str = "") -> None:
+    """Write a checkpoint folder; each file appears whole or not at all, ``config.json`` last.
+
+    Args:
+        notes: Kept in ``config.json`` under ``notes``: recipe, seed, scores.
+        card: Text of ``README.md``; empty leaves the one that is there, or writes a short one.
+    """
+    method = _method_of(model)
+    weights = {name: tensor.contiguous().cpu() for name, tensor in unique_tensors(model).items()}
+    config: dict[str, object] = {
+        "method": method,
+        "config": cast(Any, model).config.to_dict(),
+        "longtake": metadata.version("longtake"),
+        "weights_sha256": weights_digest(weights),
+    }
+    if notes:
+        config["notes"] = dict(notes)
+    text = json.dumps(config, indent=2) + "\n"
+    folder = Path(folder)
+    if not card and not (folder / CARD_FILE).exists():
+        card = f"# {folder.name}\n\nA longtake model, method `{method}`. Load it with `longtake.load(FOLDER)`.\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".saving-", dir=folder) as unfinished:
+            save_file(weights, Path(unfinished) / WEIGHTS_FILE, metadata={"format": "pt"})
+            (Path(unfinished) / CONFIG_FILE).write_text(text, encoding="utf-8")
+            if card:
+                (Path(unfinished) / CARD_FILE).write_text(card, encoding="utf-8")
+                (Path(unfinished) / CARD_FILE).replace(folder / CARD_FILE)
+            (Path(unfinished) / WEIGHTS_FILE).replace(folder / WEIGHTS_FILE)
+            (Path(unfinished) / CONFIG_FILE).replace(folder / CONFIG_FILE)
+    except OSError as error:
+        raise CheckpointError(f"cannot write a checkpoint to {folder}: {error.strerror or error}") from error
+
+
+def bundled() -> tuple[str, ...]:
+    """Names of the models that come with the package."""
+    root = _bundled_root()
+    if not root.is_dir():
+        return ()
+    return tuple(sorted(folder.name for folder in root.iterdir() if (folder / CONFIG_FILE).is_file()))
+
+
+def find(name_or_path: str | Path) -> Path:
+    """The checkpoint folder for a bundled name, a path or a hub id; only the last asks the network."""
+    name = str(name_or_path)
+    if name in bundled():
+        return _bundled_root() / name
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise CheckpointError(f"{name} is a file, expected a checkpoint folder with {CONFIG_FILE} and {WEIGHTS_FILE}")
+    if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name):
+        return _download(name)
+    raise CheckpointError(
+        f"no model {name!r}: neither bundled, nor a folder, nor a hub id (owner/name); {suggest(name, bundled())}"
+    )
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """``config.json`` of a checkpoint folder, checked for ``method`` and ``config``."""
+    path = folder / CONFIG_FILE
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} has no {CONFIG_FILE}; expected a checkpoint folder") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(config, dict) or not isinstance(config.get("config"), dict) or "method" not in config:
+        raise CheckpointError(f"{path} does not name a longtake method; expected the keys method and config")
+    return cast("dict[str, Any]", config)
+
+
+def method_class(method: object) -> type[Any]:
+    """The class behind a method's name. Raises CheckpointError for a name that this version does not know."""
+    if not isinstance(method, str) or method not in METHODS:
+        hint = suggest(str(method), METHODS)
+        raise CheckpointError(f"checkpoint is of method {method!r}, which this version does not know; {hint}")
+    module, name = METHODS[method]
+    return getattr(import_module(module), name)
+
+
+def fingerprint(model: nn.Module) -> str:
+    """Digest of config and weights: states of two models can be exchanged only if it is equal."""
+    config = json.dumps([_method_of(model), cast(Any, model).config.to_dict()], sort_keys=True)
+    return hashlib.sha256((config + weights_digest(unique_tensors(model))).encode()).hexdigest()
+
+
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and values, whatever the order or the file."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The model's ``state_dict`` with tied weights under one name only, as safetensors wants it."""
+    seen: set[tuple[object, ...]] = set()
+    unique: dict[str, Tensor] = {}
+    for name, tensor in sorted(model.state_dict().items()):
+        place = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
+        if tensor.numel() == 0 or tensor.is_meta or place not in seen:
+            unique[name] = tensor
+        seen.add(place)
+    return unique
+
+
+def _load_folder(folder: Path, device: str, options: Mapping[str, object]) -> StreamModel[Any]:
+    config = read_config(folder)
+    model_class = method_class(config["method"])
+    weights = _read_weights(folder / WEIGHTS_FILE)
+    expected = config.get("weights_sha256")
+    if expected is not None and expected != weights_digest(weights):
+        raise CheckpointError(f"{folder / WEIGHTS_FILE} is not what was saved (its digest differs); copy it anew")
+    model = model_class.from_config(config["config"] | dict(options))
+    _put_weights(model, weights, folder)
+    return model.to(device).eval()
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise CheckpointError(f"{path.parent} has no {path.name}; expected the weights beside {CONFIG_FILE}")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); copy it anew") from error
+
+
+def _put_weights(model: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:
+    expected = unique_tensors(model)
+    for name, tensor in expected.items():
+        if name not in weights:
+            raise CheckpointError(
+                f"{folder}: weights lack {name}, which its config asks for; they do not belong together"
+            )
+        if weights[name].shape != tensor.shape:
+            raise CheckpointError(
+                f"{folder}: {name} has shape {tuple(weights[name].shape)}, its config asks for {tuple(tensor.shape)}; "
+                "config and weights do not belong together"
+            )
+    surplus = sorted(set(weights) - set(expected))
+    if surplus:
+        raise CheckpointError(
+            f"{folder}: weights hold {surplus[0]}, which its config does not; they do not belong together"
+        )
+    model.load_state_dict(dict(weights), strict=False)
+
+
+def _method_of(model: nn.Module) -> str:
+    for method, (module, name) in METHODS.items():
+        if any(base.__module__ == module and base.__qualname__ == name for base in type(model).__mro__):
+            return method
+    raise CheckpointError(f"{type(model).__name__} is not a method of longtake; expected one of {', '.join(METHODS)}")
+
+
+def _download(
+    hub_id: str,
+    *,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    force_download: bool = False,
+    local_files_only: bool = False,
+    token: str | bool | None = None,
+) -> Path:
+    try:
+        folder = huggingface_hub.snapshot_download(
+            hub_id,
+            revision=revision,
+            cache_dir=cache_dir,
+            force_download=force_download,
+            local_files_only=local_files_only,
+            token=token,
+            allow_patterns=[CONFIG_FILE, WEIGHTS_FILE, CARD_FILE],
+        )
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(
+            f"no model {hub_id!r}: neither bundled nor a folder, and the hub says: {reason}"
+        ) from error
+    return Path(folder)
+
+
+def _bundled_root() -> Path:
+    return Path(str(files("longtake") / "bundled"))
