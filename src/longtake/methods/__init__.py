@@ -1,0 +1,1 @@
+"""The three methods: each joins vision, state and language its own way."""

@@ -1,0 +1,219 @@
+"""STS: a state-space model with a transfer state that captions a video while it plays.
+
+frames -> vision encoder -> bottleneck (a few tokens per frame) -> S4D stack, whose state crosses segment borders -> local text
+decoder, which says the events that ended in the segment just taken in.
+
+State: constant size. Per S4D layer one complex matrix, the last frames the encoder looks back at, the tokens the decoder
+reads at the present border, and the clock of the window in which events may have begun.
+
+Source: "Time-Scaling State-Space Models for Dense Video Captioning", sections 3.1 to 3.4; docs/papers.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Complex, Float, UInt8
+from torch import Tensor, nn
+
+from longtake.errors import ConfigError, StateError, UnsupportedRequest
+from longtake.language.decoder import CaptionDecoder
+from longtake.language.tokenizer import CaptionTokenizer, TimedText
+from longtake.methods.sts_config import STSConfig, sts_large
+from longtake.methods.sts_stack import STSStack
+from longtake.types import Caption, Event, Request, Response, Segment
+from longtake.vision import Bottleneck, build_encoder
+
+PRESETS: dict[str, Callable[[], STSConfig]] = {"sts-large": sts_large}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class STSState:
+    """All that the future of a stream depends on."""
+
+    before: UInt8[Tensor, "batch history 3 height width"]
+    """The last frames, for the encoder's differences; what they hold counts only once something was seen."""
+    carried: tuple[Complex[Tensor, "rows dim modes"], ...]
+    """The transfer state of each S4D layer; rows are streams, times tokens per frame where those run side by side."""
+    shown: Float[Tensor, "batch shown dim"]
+    """What the decoder reads at the present border."""
+    clock: tuple[float, ...]
+    """Times of the latest frames, oldest first, then the present border: what time buckets refer to."""
+    seen_frames: int
+    fresh_frames: int
+    """Frames in the segment last taken in."""
+
+
+class STS(nn.Module):
+    """An STS model; implements ``StreamModel``."""
+
+    supports: frozenset[type[Request]] = frozenset({Caption})
+
+    def __init__(self, config: STSConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.segment_spec = config.segment_spec
+        self.encoder = build_encoder(config.encoder, config.size, config.size)
+        self.bottleneck = Bottleneck(config.bottleneck, self.encoder.dim)
+        self.stack = STSStack(config.stack, config.bottleneck.dim)
+        self.frame_position = nn.Parameter(torch.randn(config.num_frames, config.bottleneck.dim) * 0.1)
+        self.token_position = nn.Parameter(torch.randn(config.bottleneck.num_tokens, config.bottleneck.dim) * 0.1)
+        words = len(config.vocabulary) + 1 if config.vocabulary else config.text_vocab_size
+        vocab_size = 3 + config.time.num_buckets + words
+        self.decoder = CaptionDecoder(config.decoder, vocab_size, config.bottleneck.dim)
+
+    @classmethod
+    def from_config(cls, fields: dict[str, Any]) -> STS:
+        """Build the model with random weights from ``STSConfig.to_dict()``."""
+        return cls(STSConfig.from_dict(fields))
+
+    @functools.cached_property
+    def tokenizer(self) -> CaptionTokenizer:
+        return build_tokenizer(self.config)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Digest of config and weights as they are when first asked for."""
+        digest = hashlib.sha256(repr(self.config.to_dict()).encode())
+        for name, tensor in sorted(self.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    # --- the protocol
+
+    def init_state(self, batch: int = 1) -> STSState:
+        """The state of ``batch`` streams of which nothing has been seen."""
+        size, weight = self.config.size, self.frame_position
+        return STSState(
+            before=torch.zeros(batch, self.encoder.history, 3, size, size, dtype=torch.uint8, device=weight.device),
+            carried=self.stack.init_carried(batch, self.config.bottleneck.num_tokens),
+            shown=torch.zeros(batch, 0, self.config.bottleneck.dim, dtype=weight.dtype, device=weight.device),
+            clock=(),
+            seen_frames=0,
+            fresh_frames=0,
+        )
+
+    def max_state_bytes(self) -> int:
+        """Bytes of the state of one stream after any number of segments: they depend on the config alone."""
+        config = self.config
+        before = self.encoder.history * 3 * config.size**2
+        rows = config.bottleneck.num_tokens if config.stack.order == "side-by-side" else 1
+        carried = config.stack.num_layers * rows * config.bottleneck.dim * (config.stack.state // 2) * 8
+        shown = config.num_frames * config.bottleneck.num_tokens * config.bottleneck.dim * 4
+        wide = 2 if self.frame_position.dtype == torch.float64 else 1
+        return before + wide * (carried + shown) + 8 * (config.time.num_buckets + 2) + 64
+
+    def advance(self, state: STSState, segment: Segment) -> STSState:
+        """Take in one segment of one stream.
+
+        Raises:
+            StateError: the state is not of this model, or the segment has more frames or another size than agreed.
+        """
+        self._check(state, segment)
+        frames = segment.pixels.to(self.frame_position.device).unsqueeze(0)
+        outputs, carried = self.take_in(frames, state.before, state.carried, state.seen_frames == 0)
+        history = torch.cat([state.before, frames], dim=1)
+        window = self.config.time.num_buckets - 1
+        clock = (*state.clock[:-1], *segment.pts_seconds)[-window:]
+        return STSState(
+            before=history[:, history.shape[1] - self.encoder.history :].clone(),
+            carried=carried,
+            shown=self.show(outputs),
+            clock=(*clock, segment.end_seconds),
+            seen_frames=state.seen_frames + frames.shape[1],
+            fresh_frames=frames.shape[1],
+        )
+
+    def respond(self, state: STSState, request: Request) -> Iterator[Response]:
+        """Say the events that ended in the segment last taken in.
+
+        Raises:
+            UnsupportedRequest: STS answers ``Caption`` alone.
+        """
+        if not isinstance(request, Caption):
+            raise UnsupportedRequest(
+                f"an STS model was sent {type(request).__name__}, it serves Caption only; use a StateKV or MC-ViT model"
+            )
+        if state.fresh_frames == 0:
+            return iter(())
+        said = self.decoder.generate(state.shown, self.tokenizer, event_bias=self.config.event_bias)[0]
+        return iter([event for item in said if (event := self.to_event(item, state.clock, state.fresh_frames))])
+
+    # --- the parts, in the order in which a frame passes them (training calls these)
+
+    def take_in(
+        self,
+        frames: UInt8[Tensor, "batch time 3 height width"],
+        before: UInt8[Tensor, "batch history 3 height width"],
+        carried: tuple[Complex[Tensor, "rows dim modes"], ...],
+        first: bool,
+    ) -> tuple[Float[Tensor, "batch time tokens dim"], tuple[Complex[Tensor, "rows dim modes"], ...]]:
+        """Frames through encoder, bottleneck and stack. ``first``: nothing came before, so the first frame stands for it."""
+        if first:
+            before = frames[:, :1].expand(-1, before.shape[1], -1, -1, -1)
+        tokens = self.bottleneck(self.encoder(frames, before).flatten(0, 1)).unflatten(0, frames.shape[:2])
+        return self.stack(tokens, carried)
+
+    def show(self, outputs: Float[Tensor, "batch time tokens dim"]) -> Float[Tensor, "batch shown dim"]:
+        """What the decoder reads of one segment; places count from the segment's end, so a short segment fits too."""
+        time, tokens = outputs.shape[1:3]
+        placed = outputs + self.frame_position[-time:, None] + self.token_position
+        if self.config.shown == "all":
+            return placed.flatten(1, 2)
+        return placed[:, -1] if self.config.shown == "last-frame" else placed[:, -1, tokens - 1 :]
+
+    def to_event(self, said: TimedText, clock: tuple[float, ...], fresh_frames: int) -> Event | None:
+        """Buckets to seconds by the clock; None for an event that did not end in this segment or has no length."""
+        last = self.config.time.num_buckets - 1
+        start_back, end_back = last - said.start_bucket, last - said.end_bucket
+        if end_back > fresh_frames:
+            return None
+        start = clock[max(len(clock) - 1 - start_back, 0)]
+        end = clock[max(len(clock) - 1 - end_back, 0)]
+        clamped = said.start_bucket == 0 and len(clock) > last
+        return Event(
+            start_seconds=start, end_seconds=end, text=said.text, score=said.score, start_clamped=clamped
+        ) if start < end else None
+
+    def _check(self, state: STSState, segment: Segment) -> None:
+        config = self.config
+        expected = (3, config.size, config.size)
+        if tuple(segment.pixels.shape[1:]) != expected or segment.pixels.shape[0] > config.num_frames:
+            raise StateError(
+                f"segment {segment.index} has shape {tuple(segment.pixels.shape)}, expected at most {config.num_frames} "
+                f"frames of {expected}; cut it with this model's segment_spec"
+            )
+        if state.before.shape[0] != 1 or len(state.carried) != config.stack.num_layers:
+            raise StateError(
+                f"state of {state.before.shape[0]} streams and {len(state.carried)} layers, expected 1 stream and "
+                f"{config.stack.num_layers} layers; use this model's init_state"
+            )
+
+
+def build_tokenizer(config: STSConfig) -> CaptionTokenizer:
+    """The tokenizer that ``config`` names."""
+    if config.vocabulary:
+        return CaptionTokenizer.from_words(config.vocabulary, config.time.num_buckets)
+    from tokenizers import Tokenizer
+
+    name = config.text_tokenizer
+    text = Tokenizer.from_str(name) if name.lstrip().startswith("{") else Tokenizer.from_pretrained(name)
+    if text.get_vocab_size() > config.text_vocab_size:
+        raise ConfigError(
+            f"tokenizer {name[:40]!r} has {text.get_vocab_size()} tokens, the model has room for {config.text_vocab_size}"
+        )
+    return CaptionTokenizer(text, config.time.num_buckets)
+
+
+def parameter_counts(model: STS) -> dict[str, int]:
+    """Parameters by part."""
+    parts = {"vision": model.encoder, "bottleneck": model.bottleneck, "ssm": model.stack, "decoder": model.decoder}
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+    return counts | {"total": sum(p.numel() for p in model.parameters())}
