@@ -1,0 +1,123 @@
+"""``longtake models``: the models that come with the package, and what any model is made of."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
+
+
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context) -> None:
+    """List the bundled models, or show one.
+
+    Without a word after it: list.
+    """
+    if context.invoked_subcommand is None:
+        list_models()
+
+
+@app.command("list")
+def list_models(as_json: JsonOption = False) -> None:
+    """List bundled models and presets."""
+    rows = _bundled_rows() + _preset_rows()
+    if as_json:
+        print(json.dumps({"models": rows}))
+        return
+    _print_table(["name", "method", "kind", "scores"], [[str(row[key]) for key in row] for row in rows])
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A bundled name, a preset, a checkpoint folder or a hub id.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a model is made of: method, segments, parameters by part, notes."""
+    facts = describe(name)
+    if as_json:
+        print(json.dumps(facts))
+        return
+    rows = [[key, str(facts[key])] for key in ("name", "method", "segment", "state_bytes")]
+    rows += [[f"parameters: {part}", f"{count:,}"] for part, count in facts["parameters"].items()]
+    rows += [[f"notes: {key}", _short(value)] for key, value in facts["notes"].items()]
+    _print_table(["what", "value"], rows)
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The facts about a model, computed without reading or making any weights."""
+    import torch
+
+    from longtake.hub import find, method_class, read_config
+
+    presets = _presets()
+    with torch.device("meta"):
+        if name in presets:
+            method, preset = presets[name]
+            model, notes = method_class(method)(preset()), {}
+        else:
+            config = read_config(find(name))
+            method, notes = config["method"], config.get("notes", {})
+            model = method_class(method).from_config(config["config"])
+    spec = model.segment_spec
+    return {
+        "name": name,
+        "method": method,
+        "segment": f"{spec.num_frames} frames at {spec.fps:g} fps, {spec.width}x{spec.height}",
+        "state_bytes": model.max_state_bytes(),
+        "parameters": _module(method).parameter_counts(model),
+        "notes": notes,
+    }
+
+
+def _bundled_rows() -> list[dict[str, str]]:
+    from longtake.hub import bundled, find, read_config
+
+    rows: list[dict[str, str]] = []
+    for name in bundled():
+        config = read_config(find(name))
+        scores = config.get("notes", {}).get("scores", {})
+        text = ", ".join(f"{key} {value:.3f}" for key, value in scores.items() if isinstance(value, float))
+        rows.append({"name": name, "method": config["method"], "kind": "bundled", "scores": text})
+    return rows
+
+
+def _preset_rows() -> list[dict[str, str]]:
+    rows = [{"name": name, "method": method} for name, (method, _) in _presets().items()]
+    return [row | {"kind": "preset, no weights", "scores": ""} for row in rows]
+
+
+def _presets() -> dict[str, tuple[str, Any]]:
+    """Preset name -> method and a function that gives its config."""
+    from longtake.hub import METHODS
+
+    return {name: (method, make) for method in METHODS for name, make in _module(method).PRESETS.items()}
+
+
+def _module(method: str) -> Any:
+    from importlib import import_module
+
+    from longtake.hub import METHODS
+
+    return import_module(METHODS[method][0])
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _print_table(columns: list[str], rows: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table, markup=False)
