@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from jaxtyping import Complex, Float
@@ -34,7 +35,7 @@ MAX_CHUNK = 32
 class SSMWeights:
     """A discretised SSM: constants of one forward pass, or of a whole stream when weights are frozen."""
 
-    log_A: Complex[Tensor, "dim state"]
+    log_A: Complex[Tensor, "dim state"]  # noqa: N815
     """Step times continuous A; ``exp`` of it moves the state by one token."""
     C: Complex[Tensor, "dim state"]
     """Output matrix with the discretised B folded in."""
@@ -95,9 +96,9 @@ def scan_fft(
         exponents = torch.arange(time + 1, dtype=dtype, device=inputs.device)
         powers = torch.exp(weights.log_A.unsqueeze(-1) * exponents)
         kernel = 2 * torch.einsum("dn,dnt->dt", weights.C, powers[..., :time]).real
-        convolved = torch.fft.irfft(torch.fft.rfft(x, n=2 * time) * torch.fft.rfft(kernel, n=2 * time), n=2 * time)
+        convolved = _convolve(x, kernel)
         echo = 2 * torch.einsum("bdn,dnt->bdt", weights.C * carried, powers[..., 1:]).real
-        outputs = convolved[..., :time] + echo + weights.D.unsqueeze(-1) * x
+        outputs = convolved + echo + weights.D.unsqueeze(-1) * x
         hidden = torch.einsum("bdt,dnt->bdn", x.to(powers.dtype), powers[..., :time].flip(-1))
         carried = hidden + powers[..., time] * carried
     return outputs.to(inputs.dtype), carried
@@ -121,28 +122,28 @@ def scan_chunked(
     Departs: never below float32/complex64, also under bf16 autocast.
     """
     dtype = _check(inputs, weights, carried)
-    batch, dim, time = inputs.shape
+    time = inputs.shape[-1]
     with _full_precision(inputs):
         if operators is None:
             operators = chunk_operators(weights, chunk_length(time))
-        x = inputs.to(dtype).permute(1, 0, 2)
-        state = carried.permute(1, 0, 2)
+        x = _channels_first(inputs.to(dtype))
+        state = carried.permute(1, 0, 2).contiguous()
         chunk = operators.toeplitz.shape[-1]
         whole = time - time % chunk
-        parts: list[Tensor] = []
-        if whole:
-            part, state = _run_chunks(x[..., :whole], operators, state)
-            parts.append(part)
-        if whole < time:
-            part, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
-            parts.append(part)
-        outputs = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
-    return outputs.permute(1, 0, 2).to(inputs.dtype), state.permute(1, 0, 2)
+        if whole in (0, time):
+            fitting = operators if whole else _shortened(operators, time)
+            outputs, state = _run_chunks(x, fitting, state)
+        else:
+            head, state = _run_chunks(x[..., :whole], operators, state)
+            tail, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
+            outputs = torch.cat([head, tail], dim=-1)
+        outputs = _channels_last(outputs) if inputs.stride(1) == 1 else outputs.permute(1, 0, 2)
+    return outputs.to(inputs.dtype), state.permute(1, 0, 2)
 
 
 def chunk_length(time: int) -> int:
     """Chunk that suits a segment of ``time`` tokens: a power of two, so that few lengths are ever cached."""
-    return min(MAX_CHUNK, 1 << (time.bit_length() - 1))
+    return min(MAX_CHUNK, 1 << max(0, time.bit_length() - 1))
 
 
 def chunk_operators(weights: SSMWeights, chunk: int) -> ChunkOperators:
@@ -199,19 +200,19 @@ class SSM(nn.Module):
     def init_carried(self, batch: int) -> Complex[Tensor, "batch dim state"]:
         """State of streams of which nothing has been seen."""
         dtype = torch.promote_types(self.log_dt.dtype, torch.float32).to_complex()
-        return torch.zeros(batch, self.dim, self.state // 2, dtype=dtype, device=self.log_dt.device)
+        # Stored with channels first, as scan_chunked computes and returns it.
+        return torch.zeros(self.dim, batch, self.state // 2, dtype=dtype, device=self.log_dt.device).permute(1, 0, 2)
 
     def forward(
         self, inputs: Float[Tensor, "batch dim time"], carried: Complex[Tensor, "batch dim state"]
     ) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
         """``scan_chunked`` with these parameters; matrices are kept between calls where no gradient is wanted."""
-        if inputs.shape[-1] == 0 or torch.is_grad_enabled() or self.training:
+        if torch.is_grad_enabled() or self.training:
             return scan_chunked(inputs, self.weights(), carried)
         weights, cached = self._frozen()
         chunk = chunk_length(inputs.shape[-1])
         if chunk not in cached:
-            with _full_precision(inputs):
-                cached[chunk] = chunk_operators(weights, chunk)
+            cached[chunk] = chunk_operators(weights, chunk)
         return scan_chunked(inputs, weights, carried, cached[chunk])
 
     def train(self, mode: bool = True) -> SSM:
@@ -276,7 +277,7 @@ def ssm_parameters(module: nn.Module) -> Iterator[nn.Parameter]:
 
 def optimizer_groups(
     module: nn.Module, *, learning_rate: float, weight_decay: float, ssm_scale: float = 0.3
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Parameter groups for an optimizer: matrices decay, vectors do not, A and dt learn slower and do not decay."""
     slow = {id(parameter) for parameter in ssm_parameters(module)}
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
@@ -285,8 +286,15 @@ def optimizer_groups(
         (lambda p: id(p) not in slow and p.ndim <= 1, learning_rate, 0.0),
         (lambda p: id(p) in slow, learning_rate * ssm_scale, 0.0),
     ]
-    chosen = [{"params": [p for p in trained if belongs(p)], "lr": lr, "weight_decay": wd} for belongs, lr, wd in groups]
-    return [group for group in chosen if group["params"]]
+    chosen = [([p for p in trained if belongs(p)], lr, decay) for belongs, lr, decay in groups]
+    return [{"params": members, "lr": lr, "weight_decay": decay} for members, lr, decay in chosen if members]
+
+
+def _convolve(x: Float[Tensor, "batch dim time"], kernel: Float[Tensor, "dim time"]) -> Float[Tensor, "batch dim time"]:
+    """Causal convolution; padded to twice the length, since a product of spectra wraps around."""
+    time = x.shape[-1]
+    spectrum = cast(Tensor, torch.fft.rfft(x, n=2 * time) * torch.fft.rfft(kernel, n=2 * time))  # pyright: ignore
+    return cast(Tensor, torch.fft.irfft(spectrum, n=2 * time))[..., :time]  # pyright: ignore
 
 
 def _run_chunks(
@@ -301,12 +309,46 @@ def _run_chunks(
     gains = torch.view_as_complex(gains.view(dim, batch, count, -1, 2))
     decay = operators.powers[-1].unsqueeze(1)
     before: list[Tensor] = []
-    for index in range(count):
+    for gain in gains.unbind(2):
         before.append(state)
-        state = torch.addcmul(gains[:, :, index], decay, state)
+        state = torch.addcmul(gain, decay, state)
     stacked = torch.view_as_real(torch.stack(before, dim=2)).view(dim, batch * count, -1)
     outputs = torch.bmm(rows, operators.toeplitz).baddbmm_(stacked, operators.echo)
     return outputs.view(dim, batch, time), state
+
+
+class _Transpose(torch.autograd.Function):
+    """Transposed copy whose gradient is one too: torch copies plain 2-d transposes by cache blocks, and the matrix
+    products of the backward pass would each copy a gradient that lies across their rows."""
+
+    @staticmethod
+    def forward(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "column row"]:
+        return matrix.t().contiguous()
+
+    @staticmethod
+    def setup_context(ctx: object, inputs: tuple[Tensor], output: Tensor) -> None:
+        """Nothing is saved."""
+
+    @staticmethod
+    def backward(ctx: object, *grad_outputs: Tensor) -> Tensor:
+        return _transpose(grad_outputs[0])
+
+
+def _transpose(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "column row"]:
+    transposed: Tensor = _Transpose.apply(matrix)  # pyright: ignore[reportUnknownMemberType]
+    return transposed
+
+
+def _channels_first(x: Float[Tensor, "batch dim time"]) -> Float[Tensor, "dim batch time"]:
+    batch, dim, time = x.shape
+    if x.stride(1) != 1:
+        return x.permute(1, 0, 2)
+    return _transpose(x.transpose(1, 2).reshape(batch * time, dim)).view(dim, batch, time)
+
+
+def _channels_last(x: Float[Tensor, "dim batch time"]) -> Float[Tensor, "batch dim time"]:
+    dim, batch, time = x.shape
+    return _transpose(x.reshape(dim, batch * time)).view(batch, time, dim).transpose(1, 2)
 
 
 def _shortened(operators: ChunkOperators, chunk: int) -> ChunkOperators:
@@ -345,10 +387,11 @@ def _full_precision(inputs: Tensor) -> AbstractContextManager[object]:
 def _check(inputs: Tensor, weights: SSMWeights, carried: Tensor) -> torch.dtype:
     """Refuse what does not fit; returns the real dtype to compute in."""
     batch, dim, time = inputs.shape
-    dtype = torch.promote_types(inputs.dtype, weights.D.dtype)
-    if dim != weights.D.shape[0] or time < 1:
+    dtype = weights.D.dtype
+    if dim != weights.D.shape[0] or time < 1 or torch.promote_types(inputs.dtype, dtype) != dtype:
         raise StateError(
-            f"inputs have width {dim} and {time} steps, expected width {weights.D.shape[0]} and at least 1 step"
+            f"inputs are {inputs.dtype}, width {dim}, {time} steps; "
+            f"expected {dtype} (as the weights) or less precise, width {weights.D.shape[0]}, at least 1 step"
         )
     expected = (batch, *weights.log_A.shape)
     if tuple(carried.shape) != expected or carried.dtype != dtype.to_complex():
