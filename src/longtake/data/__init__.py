@@ -1,0 +1,1 @@
+"""Data: the procedural Toybox world, annotation formats and sampling for training."""

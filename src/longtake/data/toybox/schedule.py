@@ -1,0 +1,265 @@
+"""Writing a script: which move comes when. Everything follows from the split and the seed.
+
+The author goes forward in time and keeps a running account of what has happened; the further a kind of move is behind its
+share, the likelier it comes next. Long videos are played in acts: the stage is cleared and a new cast comes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from math import exp
+
+from longtake.data.toybox.dice import Dice, seed_of
+from longtake.data.toybox.moves import Move, draw_ticks, perform, possible_moves
+from longtake.data.toybox.stage import Actor, Stage, seat_point
+from longtake.data.toybox.world import (
+    BACKDROPS,
+    COLOURS,
+    KINDS,
+    TICK_SECONDS,
+    TOYBOX_VERSION,
+    Box,
+    Look,
+    Script,
+    Span,
+    Toy,
+    ToyEvent,
+)
+from longtake.errors import ConfigError
+
+MIN_SECONDS = 10.0
+DEFAULT_SECONDS = (40.0, 120.0)
+ONE_ACT_SECONDS = 150.0
+MEAN_ACT_SECONDS = 115.0
+CLEARING_TICKS = 64
+TAIL_TICKS = 2
+"""Nothing happens in the last half second."""
+
+SHARES = {"count": 0.42, "enter": 0.22, "leave": 0.15, "place": 0.065, "other": 0.145}
+ANSWER_SHARES = {
+    "count": {"first": 0.36, "second": 0.28, "third": 0.21, "fourth": 0.15},
+    "enter": {"enters": 0.5, "comes back": 0.5},
+    "place": {"away": 0.5, "back": 0.5},
+}
+OVERLAP_CHANCE = 0.085
+MAX_OVERLAPPING = 0.2
+ZERO_GAP, SHORT_GAP, LONG_GAP = 0.10, 0.86, 0.04
+
+
+@dataclass(slots=True)
+class Account:
+    """What has happened so far, against what should."""
+
+    categories: Counter[str] = field(default_factory=Counter)
+    answers: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def note(self, move: Move) -> None:
+        self.categories[move.category] += 1
+        self.answers.setdefault(move.category, Counter())[move.answer] += 1
+
+    def choose(self, moves: list[Move], dice: Dice) -> Move:
+        category = _pick_behind({move.category for move in moves}, SHARES, self.categories, dice)
+        moves = [move for move in moves if move.category == category]
+        if category in ANSWER_SHARES:
+            so_far = self.answers.get(category, Counter())
+            answer = _pick_behind({move.answer for move in moves}, ANSWER_SHARES[category], so_far, dice)
+            moves = [move for move in moves if move.answer == answer]
+        return dice.pick(moves, [move.weight for move in moves])
+
+
+def _pick_behind(names: Iterable[str], shares: dict[str, float], so_far: Counter[str], dice: Dice) -> str:
+    """One of ``names``, by its share and by how far it is behind it."""
+    names = sorted(names)
+    total = sum(so_far.values()) + 1
+    weights = [shares[name] * exp(min(8.0, 1.2 * (shares[name] * total - so_far[name]))) for name in names]
+    return dice.pick(names, weights)
+
+
+def make_script(seed: int, *, seconds: float | None = None, split: str = "train") -> Script:
+    """The script of one video: the same for the same split and seed on every machine.
+
+    Args:
+        seed: Any whole number.
+        seconds: Length, rounded to ticks; drawn from 40 to 120 s if None. Hours are fine.
+        split: Scripts of different splits are unrelated. ``routines`` gives videos with a ``label``.
+
+    Raises:
+        ConfigError: The video would be shorter than 10 s.
+    """
+    if seconds is not None and not seconds >= MIN_SECONDS:
+        raise ConfigError(f"a toybox video of {seconds} s was asked for; the shortest is {MIN_SECONDS:g} s")
+    for attempt in range(20):
+        author = Author(Dice(TOYBOX_VERSION, split, seed, attempt), seconds)
+        author.write()
+        if author.is_sound() or attempt == 19:
+            break
+    return author.script(seed, split)
+
+
+class Author:
+    """Writes one script from the first tick to the last."""
+
+    def __init__(self, dice: Dice, seconds: float | None) -> None:
+        self.dice = dice
+        length = dice.integer(int(DEFAULT_SECONDS[0]), int(DEFAULT_SECONDS[1])) if seconds is None else seconds
+        self.total_ticks = round(length / TICK_SECONDS)
+        self.account = Account()
+        self.events: list[ToyEvent] = []
+        self.cast: list[Toy] = []
+        self.used: Counter[tuple[str, str]] = Counter()
+        self.actors: dict[tuple[str, str], Actor] = {}
+        self.acts: list[Span] = []
+        self.overlapping: set[int] = set()
+        colour = dice.pick(((150, 112, 74), (134, 104, 84), (158, 124, 92)))
+        self.stage = Stage(box=Box(right=dice.chance(0.5), colour=colour))
+        self.look = Look(
+            backdrop=dice.pick(BACKDROPS),
+            hue=dice.uniform(0.0, 1.0),
+            seed=seed_of("look", dice.uniform(0.0, 1.0)),
+            noise=dice.uniform(2.0, 4.0),
+        )
+
+    @property
+    def last_tick(self) -> int:
+        return self.total_ticks - TAIL_TICKS
+
+    def write(self) -> None:
+        self._place_idle_toys()
+        tick = 0
+        for end in self._act_ends():
+            start = tick
+            self._new_cast(first=start == 0)
+            last = end == self.total_ticks
+            tick = self._play(tick, self.last_tick if last else end - CLEARING_TICKS)
+            tick = self.total_ticks if last else self._clear_stage(tick)
+            self.acts.append((start * TICK_SECONDS, min(tick, self.total_ticks) * TICK_SECONDS))
+            if tick >= self.total_ticks:
+                break
+        self.acts[-1] = (self.acts[-1][0], self.total_ticks * TICK_SECONDS)
+
+    def is_sound(self) -> bool:
+        return len(self.overlapping) <= MAX_OVERLAPPING * len(self.events)
+
+    def script(self, seed: int, split: str, label: str | None = None) -> Script:
+        return Script(
+            seed=seed,
+            split=split,
+            seconds=self.total_ticks * TICK_SECONDS,
+            cast=tuple(self.cast),
+            box=self.stage.box,
+            look=self.look,
+            events=tuple(sorted(self.events, key=lambda event: (event.start_seconds, event.end_seconds))),
+            acts=tuple(self.acts),
+            label=label,
+        )
+
+    def _act_ends(self) -> list[int]:
+        seconds = self.total_ticks * TICK_SECONDS
+        acts = 1 if seconds <= ONE_ACT_SECONDS else max(2, round(seconds / MEAN_ACT_SECONDS))
+        borders = [self.total_ticks * (act + 1) / acts for act in range(acts)]
+        return [round(b + self.dice.uniform(-30, 30)) for b in borders[:-1]] + [self.total_ticks]
+
+    def _place_idle_toys(self) -> None:
+        stage = self.stage
+        for kind in self.dice.shuffled(KINDS)[: self.dice.integer(1, 2)]:
+            seats = [s for s in stage.free_seats(0, Actor(toy=-1, name="")) if s not in stage.idle_seats]
+            seat = self.dice.pick(stage.roomy(seats))
+            stage.idle_seats.add(seat)
+            colour = self.dice.pick(COLOURS)
+            self.cast.append(Toy(kind=kind, colour=colour, idle=True, start=seat_point(seat, self.dice)))
+
+    def _new_cast(self, *, first: bool) -> None:
+        """Distinct kinds; pairs of kind and colour that this video has used least come first."""
+        dice, stage = self.dice, self.stage
+        idle_kinds = {toy.kind for toy in self.cast if toy.idle}
+        if first:
+            length = self.total_ticks * TICK_SECONDS
+            size = 4 if length < 60.0 else dice.integer(4, 5) if length < 95.0 else dice.integer(4, 6)
+        else:
+            size = dice.integer(4, 5)
+        on_stage = dice.integer(1, 2) if first else 0
+        stage.actors = []
+        for kind in dice.shuffled([kind for kind in KINDS if kind not in idle_kinds])[:size]:
+            fewest = min(self.used[kind, colour] for colour in COLOURS)
+            colour = dice.pick([colour for colour in COLOURS if self.used[kind, colour] == fewest])
+            self.used[kind, colour] += 1
+            stage.actors.append(self._actor(kind, colour, on_stage=len(stage.actors) < on_stage))
+
+    def _actor(self, kind: str, colour: str, *, on_stage: bool) -> Actor:
+        """The toy's place in the cast: the one it had if it was in an earlier act."""
+        stage = self.stage
+        actor = self.actors.get((kind, colour))
+        point = None
+        if actor is None:
+            actor = Actor(toy=len(self.cast), name=f"{colour} {kind}")
+            self.actors[kind, colour] = actor
+            if on_stage:
+                seat = self.dice.pick(stage.roomy(stage.free_seats(0, actor)))
+                point = seat_point(seat, self.dice)
+                actor.where, actor.seen = "stage", True
+                actor.seat, actor.point, actor.home = seat, point, (seat, point)
+                actor.visited.add(seat)
+            self.cast.append(Toy(kind=kind, colour=colour, start=point, acts=()))
+        toy = self.cast[actor.toy]
+        self.cast[actor.toy] = replace(toy, acts=(*toy.acts, len(self.acts)))
+        return actor
+
+    def _play(self, tick: int, until: int) -> int:
+        """Events from ``tick`` on that end by ``until``; the tick at which the last one ends."""
+        start = tick + (0 if tick else self.dice.integer(1, 8))
+        end = tick
+        refused = 0
+        while start < until - 8 and refused < 12:
+            moves = list(possible_moves(self.stage, start))
+            move = self.account.choose(moves, self.dice) if moves else None
+            ticks = draw_ticks(move, self.dice) if move else 0
+            if move is None or start + ticks > until:
+                refused += 1
+                start += 0 if move else 4
+                continue
+            self._perform(move, start, ticks)
+            end = max(end, start + ticks)
+            start = self._next_start(start, end)
+        return end
+
+    def _perform(self, move: Move, start: int, ticks: int) -> None:
+        event = perform(move, self.stage, self.dice, start, ticks)
+        for index in range(max(0, len(self.events) - 3), len(self.events)):
+            if self.events[index].end_seconds > event.start_seconds:
+                self.overlapping |= {index, len(self.events)}
+        self.events.append(event)
+        self.account.note(move)
+
+    def _next_start(self, start: int, end: int) -> int:
+        dice = self.dice
+        if end - start > 6 and dice.chance(OVERLAP_CHANCE):
+            return dice.integer(start + 3, end - 2)
+        kind = dice.pick(("zero", "short", "long"), (ZERO_GAP, SHORT_GAP, LONG_GAP))
+        if kind == "zero":
+            return end
+        if kind == "long":
+            return end + dice.integer(24, 80)
+        gap = 1
+        while gap < 24 and dice.chance(0.835):
+            gap += 1
+        return end + gap
+
+    def _clear_stage(self, tick: int) -> int:
+        """Everyone leaves; the tick at which the stage is empty."""
+        start = tick + 4
+        while any(actor.where != "off" for actor in self.stage.actors):
+            wanted = ("leaves", "comes out")
+            moves = [move for move in possible_moves(self.stage, start) if move.action in wanted]
+            if not moves:
+                start += 1
+                continue
+            move = self.dice.pick(moves)
+            ticks = draw_ticks(move, self.dice)
+            if start + ticks > self.last_tick:
+                return self.total_ticks
+            self._perform(move, start, ticks)
+            tick = start + ticks
+            start = tick + self.dice.integer(0, 4)
+        return tick + self.dice.integer(2, 10)
