@@ -39,7 +39,7 @@ COMMANDS = {
     "eval": Entry("longtake.cli.evaluate", "eval", "Run a model over a data set and measure it."),
     "score": Entry("longtake.cli.score", "app", "Score predictions that are already there."),
     "bench": Entry("longtake.cli.bench", "bench", "Measure speed and memory."),
-    "models": Entry("longtake.cli.models", "app", "List the bundled models, or show one."),
+    "models": Entry("longtake.cli.models", "models", "List the bundled models, or show one."),
     "doctor": Entry("longtake.cli.doctor", "doctor", "Say what longtake finds on this machine."),
 }
 
@@ -96,12 +96,13 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        from longtake import __version__
+def _show_version(wanted: bool) -> bool:
+    if not wanted:
+        return False
+    from longtake import __version__
 
-        print(f"longtake {__version__}")
-        raise typer.Exit
+    print(f"longtake {__version__}")
+    raise typer.Exit
 
 
 @app.callback()

@@ -3,49 +3,29 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]
-
-
-@app.callback(invoke_without_command=True)
-def models(context: typer.Context) -> None:
-    """List the bundled models, or show one.
-
-    Without a word after it: list.
-    """
-    if context.invoked_subcommand is None:
-        list_models()
-
-
-@app.command("list")
-def list_models(as_json: JsonOption = False) -> None:
-    """List bundled models and presets."""
-    rows = _bundled_rows() + _preset_rows()
-    if as_json:
-        print(json.dumps({"models": rows}))
-        return
-    _print_table(["name", "method", "kind", "scores"], [[str(row[key]) for key in row] for row in rows])
-
-
-@app.command("show")
-def show(
-    name: Annotated[str, typer.Argument(help="A bundled name, a preset, a checkpoint folder or a hub id.")],
-    as_json: JsonOption = False,
+def models(
+    action: Annotated[Literal["list", "show"], typer.Argument(help="What to do.")] = "list",
+    name: Annotated[
+        str | None, typer.Argument(help="For show: a bundled name, a preset, a checkpoint folder or a hub id.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
-    """Show what a model is made of: method, segments, parameters by part, notes."""
-    facts = describe(name)
+    """List the bundled models and presets, or show what one is made of."""
+    if (action == "show") != (name is not None):
+        raise typer.BadParameter("models show NAME, or models list")
+    facts = {"models": _bundled_rows() + _preset_rows()} if name is None else describe(name)
     if as_json:
         print(json.dumps(facts))
-        return
-    rows = [[key, str(facts[key])] for key in ("name", "method", "segment", "state_bytes")]
-    rows += [[f"parameters: {part}", f"{count:,}"] for part, count in facts["parameters"].items()]
-    rows += [[f"notes: {key}", _short(value)] for key, value in facts["notes"].items()]
-    _print_table(["what", "value"], rows)
+    elif name is None:
+        columns = ["name", "method", "kind", "scores"]
+        _print_table(columns, [[row[column] for column in columns] for row in facts["models"]])
+    else:
+        _print_facts(facts)
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -104,6 +84,13 @@ def _module(method: str) -> Any:
     from longtake.hub import METHODS
 
     return import_module(METHODS[method][0])
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    rows = [[key, str(facts[key])] for key in ("name", "method", "segment", "state_bytes")]
+    rows += [[f"parameters: {part}", f"{count:,}"] for part, count in facts["parameters"].items()]
+    rows += [[f"notes: {key}", _short(value)] for key, value in facts["notes"].items()]
+    _print_table(["what", "value"], rows)
 
 
 def _short(value: object) -> str:
