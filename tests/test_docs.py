@@ -1,0 +1,83 @@
+"""What the documents name exists: functions, tests, commands, files."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def names_of_tests(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(longtake\.[\w.]+)`", PAPERS))))
+def test_function_named_for_a_paper_exists(name: str) -> None:
+    parts = name.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[cut:]:
+            found = getattr(found, attribute)
+        return
+    pytest.fail(f"no module of {name} can be imported")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(tests/[\w./]+::\w+)`", PAPERS))))
+def test_test_named_for_a_paper_exists(name: str) -> None:
+    path, _, test = name.partition("::")
+    assert test in names_of_tests(ROOT / path)
+
+
+def test_every_row_about_a_paper_names_a_function_and_a_test() -> None:
+    rows = [line for line in PAPERS.splitlines() if line.startswith("| ") and not line.startswith("| paper ")]
+    assert rows
+    assert [row for row in rows if not re.search(r"\| `(longtake|recipes)[^|]*\| `tests/[^|]* \|$", row)] == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    reasons = (ROOT / "docs" / "dependencies.md").read_text()
+    wanted = [
+        *project["dependencies"],
+        *(item for extra in project["optional-dependencies"].values() for item in extra),
+    ]
+    names = [re.match(r"[\w-]+", item).group() for item in wanted]  # type: ignore[union-attr]
+    assert [name for name in names if not re.search(rf"\| [^|]*\b{name}\b[^|]* \|", reasons)] == []
+
+
+def test_every_dependency_has_a_tested_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    installed = {extra: project["optional-dependencies"][extra] for extra in ("train", "eval", "dev")}
+    wanted = [*project["dependencies"], *(item for extra in installed.values() for item in extra)]
+    pinned = {line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    assert {re.match(r"[\w-]+", item).group() for item in wanted} <= pinned  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_inside_the_repository_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_in_examples_exist(path: Path) -> None:
+    from longtake.cli.app import COMMANDS
+
+    shown = re.findall(r"^longtake ([a-z]+)\b", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert [command for command in shown if command not in COMMANDS] == []
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.match(r"# longtake\n\n```bash\nmake demo +#.*\nmake test +#.*\n```\n", readme)
