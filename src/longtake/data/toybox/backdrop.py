@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -142,13 +142,13 @@ _SCENES: dict[str, Callable[[Grid, Grid, Look, Dice], Picture]] = {
 }
 
 
-def _muted(hue: float, value: float, saturation: float) -> tuple[float, float, float]:
+def _muted(hue: float, value: float, saturation: float) -> Sequence[float]:
     """A colour of the given mean level; ``hue`` goes round once per 1."""
     red, green, blue = (np.cos(2.0 * np.pi * (hue - third / 3.0)) for third in range(3))
     return tuple(float(value * (1.0 + saturation * part)) for part in (red, green, blue))
 
 
-def _flat(x: Grid, colour: tuple[float, float, float]) -> Picture:
+def _flat(x: Grid, colour: Sequence[float]) -> Picture:
     return np.broadcast_to(np.array(colour, dtype=float), (*x.shape, 3))
 
 
@@ -160,7 +160,7 @@ def _blend(under: Picture, over: Picture, coverage: Grid) -> Picture:
     return under + (over - under) * coverage[..., None]
 
 
-def _over(picture: Picture, distance: Grid, colour: tuple[float, float, float]) -> Picture:
+def _over(picture: Picture, distance: Grid, colour: Sequence[float]) -> Picture:
     return _blend(picture, _flat(distance, colour), _covered(distance))
 
 

@@ -19,7 +19,7 @@ from longtake.data.toybox.world import RADIUS, TICK_SECONDS, Box, Point, Script,
 Number: TypeAlias = float | Float[np.ndarray, " time"]
 
 HOP = 0.115
-SHAKE = 0.045
+SHAKE = 0.055
 NOD_RADIANS = 0.5
 WOBBLE = 0.09
 FAINT = 0.2

@@ -22,7 +22,8 @@ from longtake.data.toybox.world import BIG, COUNTED, ORDINALS, TICK_SECONDS, Mem
 
 MIN_REACH_TICKS, MAX_REACH_TICKS = 8, 160
 """Needed evidence ended 2 to 40 s ago; a few per cent may be older."""
-TOO_OLD_WEIGHT = 0.02
+TOO_OLD_WEIGHT = 0.15
+PATIENCE_SKEW = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Move:
     actor: Actor
     partner: Actor | None = None
     weight: float = 1.0
+    """Against moves of the same answer; below 1 also the chance that the move is thought of at all."""
 
 
 def possible_moves(stage: Stage, tick: int) -> Iterator[Move]:
@@ -47,7 +49,7 @@ def possible_moves(stage: Stage, tick: int) -> Iterator[Move]:
             yield from _arrivals(stage, actor, tick)
         elif actor.where == "box":
             if stage.box_free_from <= tick and stage.on_stage() < MAX_ON_STAGE and stage.free_seats(tick, actor):
-                yield Move(category="other", answer="comes out", action="comes out", actor=actor, weight=5.0)
+                yield Move(category="other", answer="comes out", action="comes out", actor=actor)
         else:
             yield Move(category="leave", answer="leaves", action="leaves", actor=actor)
             yield from _counted_moves(actor, tick)
@@ -60,14 +62,14 @@ def _arrivals(stage: Stage, actor: Actor, tick: int) -> Iterator[Move]:
         return
     if not actor.seen:
         yield Move(category="enter", answer="enters", action="enters", actor=actor)
-    elif weight := _reach_weight(actor.left, tick):
+    elif weight := _reach_weight(actor.left, actor.patience["leaves"] if actor.left else 0, tick):
         yield Move(category="enter", answer="comes back", action="enters", actor=actor, weight=weight)
 
 
 def _counted_moves(actor: Actor, tick: int) -> Iterator[Move]:
     for action in COUNTED:
         done = actor.done.get(action, [])
-        weight = _reach_weight(done[-1], tick) if done else 1.0
+        weight = _reach_weight(done[-1], actor.patience[action], tick) if done else 1.0
         if len(done) < len(ORDINALS) and weight:
             yield Move(category="count", answer=ORDINALS[len(done)], action=action, actor=actor, weight=weight)
 
@@ -75,37 +77,42 @@ def _counted_moves(actor: Actor, tick: int) -> Iterator[Move]:
 def _place_moves(stage: Stage, actor: Actor, tick: int) -> Iterator[Move]:
     seats = stage.free_seats(tick, actor)
     if seats:
-        yield Move(category="place", answer="away", action="is carried", actor=actor)
+        yield Move(category="away", answer="away", action="is carried", actor=actor)
     if any(same_row(seat, actor.seat or 0) for seat in seats):
-        yield Move(category="place", answer="away", action="slides", actor=actor)
-    if actor.displaced() and stage.home_is_free(actor, tick) and (weight := _reach_weight(actor.home_span, tick)):
+        yield Move(category="away", answer="away", action="slides", actor=actor)
+    if actor.displaced() and stage.home_is_free(actor, tick) and (weight := _reach_weight(actor.home_span, 0, tick)):
         for action in ("is carried", "slides"):
-            yield Move(category="place", answer="back", action=action, actor=actor, weight=weight)
+            yield Move(category="back", answer="back", action=action, actor=actor, weight=weight)
 
 
 def _other_moves(stage: Stage, actor: Actor, tick: int) -> Iterator[Move]:
     size = "grows" if actor.scale == 1.0 else "shrinks"
-    yield Move(category="other", answer=size, action=size, actor=actor, weight=1.6)
-    yield Move(category="other", answer="shakes", action="shakes", actor=actor, weight=0.8)
-    yield Move(category="other", answer="nods", action="nods", actor=actor, weight=0.8)
+    yield Move(category="other", answer=size, action=size, actor=actor)
+    yield Move(category="other", answer="shakes", action="shakes", actor=actor)
+    yield Move(category="other", answer="nods", action="nods", actor=actor)
     if stage.box_free_from <= tick and all(other.where != "box" for other in stage.actors):
-        yield Move(category="other", answer="hides", action="hides", actor=actor, weight=1.3)
+        yield Move(category="other", answer="hides", action="hides", actor=actor)
     for other in stage.actors:
         if other is actor or other.where != "stage" or not other.is_free(tick):
             continue
         apart = hypot(actor.point[0] - other.point[0], actor.point[1] - other.point[1])
-        if apart > 0.35:
-            yield Move(category="other", answer="bumps", action="bumps", actor=actor, partner=other, weight=0.6)
+        if apart > 0.4:
+            yield Move(category="other", answer="bumps", action="bumps", actor=actor, partner=other)
         if other.point[0] - actor.point[0] > 0.2 and not ({actor.seat} & other.visited or {other.seat} & actor.visited):
-            yield Move(category="other", answer="swaps", action="swaps", actor=actor, partner=other, weight=1.2)
+            yield Move(category="other", answer="swaps", action="swaps", actor=actor, partner=other)
 
 
-def _reach_weight(evidence: TickSpan | None, tick: int) -> float:
+def _reach_weight(evidence: TickSpan | None, not_before: int, tick: int) -> float:
     """0 while the evidence is too fresh; grows until it is nearly too old."""
-    if evidence is None or tick - evidence[1] < MIN_REACH_TICKS:
+    if evidence is None or tick < max(evidence[1] + MIN_REACH_TICKS, not_before):
         return 0.0
     reach = tick - evidence[1]
     return 1.0 + 2.0 * reach / MAX_REACH_TICKS if reach <= MAX_REACH_TICKS else TOO_OLD_WEIGHT
+
+
+def _patience(stage: Stage, dice: Dice) -> int:
+    """Ticks that must pass before something is followed up: 2 to 30 s, more often few than many."""
+    return MIN_REACH_TICKS + int(112 * stage.pace * dice.uniform(0.0, 1.0) ** PATIENCE_SKEW)
 
 
 def draw_ticks(move: Move, dice: Dice) -> int:
@@ -116,6 +123,10 @@ def draw_ticks(move: Move, dice: Dice) -> int:
         return 2 * dice.integer(4, 9) + 1
     if move.action in ("grows", "shrinks"):
         return dice.integer(8, 18)
+    if move.action == "slides":
+        return dice.integer(8, 10)
+    if move.action in ("is carried", "hides", "comes out", "swaps"):
+        return dice.integer(8, 13)
     return dice.integer(8, 16)
 
 
@@ -158,6 +169,7 @@ def _leaves(move: Move, stage: Stage, dice: Dice, span: TickSpan) -> ToyEvent:
     event = _event(move, span, sentences.leaves_sentence(actor.name, side), side=side)
     stage.give_up(actor, span[1])
     actor.where, actor.left = "off", span
+    actor.patience["leaves"] = span[1] + _patience(stage, dice)
     return event
 
 
@@ -167,6 +179,7 @@ def _counted(move: Move, stage: Stage, dice: Dice, span: TickSpan) -> ToyEvent:
     sentence = sentences.counted_sentence(actor.name, move.action, len(done) + 1)
     memory = _memory(sentence, "count", ORDINALS[len(done)], tuple(done), span)
     done.append(span)
+    actor.patience[move.action] = span[1] + _patience(stage, dice)
     return _event(move, span, sentence, memory=memory, beats=_beats(move.action, span[1] - span[0], dice))
 
 
@@ -189,13 +202,14 @@ def _carried(move: Move, stage: Stage, dice: Dice, span: TickSpan) -> ToyEvent:
 def _slides(move: Move, stage: Stage, dice: Dice, span: TickSpan) -> ToyEvent:
     actor = move.actor
     seats = [seat for seat in stage.free_seats(span[0], actor) if same_row(seat, actor.seat or 0)]
+    far = [seat for seat in seats if abs(seat - (actor.seat or 0)) > 1]
     x = actor.point[0]
     return _to_place(
         move,
         stage,
         dice,
         span,
-        seats,
+        far or seats,
         sentences.slides_sentence,
         lambda goal: "to the left" if goal[0] < x else "to the right",
     )

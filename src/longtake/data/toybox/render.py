@@ -1,4 +1,4 @@
-"""Pictures of a script. A frame depends on nothing but the script, the size and the time: any order gives the same pixels."""
+"""Pictures of a script. A frame depends only on the script, the size and the time: any order gives the same pixels."""
 
 from __future__ import annotations
 

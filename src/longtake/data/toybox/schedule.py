@@ -1,7 +1,7 @@
 """Writing a script: which move comes when. Everything follows from the split and the seed.
 
-The author goes forward in time and keeps a running account of what has happened; the further a kind of move is behind its
-share, the likelier it comes next. Long videos are played in acts: the stage is cleared and a new cast comes.
+The author goes forward in time and keeps a running account of what has happened; the further a kind of move is behind
+its share, the likelier it comes next. Long videos are played in acts: the stage is cleared and a new cast comes.
 """
 
 from __future__ import annotations
@@ -29,20 +29,34 @@ from longtake.data.toybox.world import (
 )
 from longtake.errors import ConfigError
 
+MAX_ATTEMPTS = 50
 MIN_SECONDS = 10.0
 DEFAULT_SECONDS = (40.0, 120.0)
 ONE_ACT_SECONDS = 150.0
 MEAN_ACT_SECONDS = 115.0
 CLEARING_TICKS = 64
+TOYS_KEPT = 2
+"""So many toys of an act are in the cast of the next one, too."""
 TAIL_TICKS = 2
 """Nothing happens in the last half second."""
 
-SHARES = {"count": 0.42, "enter": 0.22, "leave": 0.15, "place": 0.065, "other": 0.145}
+SHARES = {"count": 0.445, "enter": 0.225, "leave": 0.17, "away": 0.04, "back": 0.13, "other": 0.16}
 ANSWER_SHARES = {
-    "count": {"first": 0.36, "second": 0.28, "third": 0.21, "fourth": 0.15},
-    "enter": {"enters": 0.5, "comes back": 0.5},
-    "place": {"away": 0.5, "back": 0.5},
+    "count": {"first": 0.20, "second": 0.26, "third": 0.27, "fourth": 0.27},
+    "enter": {"enters": 0.36, "comes back": 0.64},
 }
+OTHER_SHARES = {
+    "grows": 0.2,
+    "shrinks": 0.8,
+    "bumps": 0.14,
+    "swaps": 0.16,
+    "hides": 0.17,
+    "comes out": 2.0,
+    "shakes": 0.1,
+    "nods": 0.1,
+}
+UNHURRIED_SECONDS = 80.0
+CATEGORY_PULL, ANSWER_PULL = 1.2, 2.5
 OVERLAP_CHANCE = 0.085
 MAX_OVERLAPPING = 0.2
 ZERO_GAP, SHORT_GAP, LONG_GAP = 0.10, 0.86, 0.04
@@ -54,27 +68,40 @@ class Account:
 
     categories: Counter[str] = field(default_factory=Counter)
     answers: dict[str, Counter[str]] = field(default_factory=dict)
+    first_entries: float = 1.0
+    """Weight of toys that enter for the first time; low in a short video, which leaves them no time to come back."""
 
     def note(self, move: Move) -> None:
         self.categories[move.category] += 1
         self.answers.setdefault(move.category, Counter())[move.answer] += 1
 
     def choose(self, moves: list[Move], dice: Dice) -> Move:
-        category = _pick_behind({move.category for move in moves}, SHARES, self.categories, dice)
-        moves = [move for move in moves if move.category == category]
-        if category in ANSWER_SHARES:
-            so_far = self.answers.get(category, Counter())
-            answer = _pick_behind({move.answer for move in moves}, ANSWER_SHARES[category], so_far, dice)
-            moves = [move for move in moves if move.answer == answer]
+        """One of ``moves``: first what kind of move, then which answer of its memory kind, then who."""
+        urges: dict[str, dict[str, float]] = {}
+        for move in moves:
+            urges.setdefault(move.category, {}).setdefault(move.answer, self._answer_urge(move))
+        weights = {name: self._category_urge(name) * min(4.0, max(urges[name].values())) for name in sorted(urges)}
+        category = dice.pick(list(weights), list(weights.values()))
+        answers = {name: _share(category, name) * urges[category][name] for name in sorted(urges[category])}
+        answer = dice.pick(list(answers), list(answers.values()))
+        moves = [move for move in moves if move.category == category and move.answer == answer]
         return dice.pick(moves, [move.weight for move in moves])
 
+    def _category_urge(self, name: str) -> float:
+        behind = SHARES[name] * (sum(self.categories.values()) + 1) - self.categories[name]
+        return SHARES[name] * exp(CATEGORY_PULL * behind)
 
-def _pick_behind(names: Iterable[str], shares: dict[str, float], so_far: Counter[str], dice: Dice) -> str:
-    """One of ``names``, by its share and by how far it is behind it."""
-    names = sorted(names)
-    total = sum(so_far.values()) + 1
-    weights = [shares[name] * exp(min(8.0, 1.2 * (shares[name] * total - so_far[name]))) for name in names]
-    return dice.pick(names, weights)
+    def _answer_urge(self, move: Move) -> float:
+        """Above 1 if the answer has come too rarely so far, near 0 if it has come too often."""
+        if move.category not in ANSWER_SHARES:
+            return 1.0
+        so_far = self.answers.get(move.category, Counter())
+        behind = _share(move.category, move.answer) * (sum(so_far.values()) + 1) - so_far[move.answer]
+        return exp(ANSWER_PULL * behind) * (self.first_entries if move.answer == "enters" else 1.0)
+
+
+def _share(category: str, answer: str) -> float:
+    return ANSWER_SHARES[category][answer] if category in ANSWER_SHARES else OTHER_SHARES.get(answer, 1.0)
 
 
 def make_script(seed: int, *, seconds: float | None = None, split: str = "train") -> Script:
@@ -90,12 +117,20 @@ def make_script(seed: int, *, seconds: float | None = None, split: str = "train"
     """
     if seconds is not None and not seconds >= MIN_SECONDS:
         raise ConfigError(f"a toybox video of {seconds} s was asked for; the shortest is {MIN_SECONDS:g} s")
-    for attempt in range(20):
-        author = Author(Dice(TOYBOX_VERSION, split, seed, attempt), seconds)
+    authors = (Author(Dice(TOYBOX_VERSION, split, seed, attempt), seconds) for attempt in range(MAX_ATTEMPTS))
+    return _first_sound(authors).script(seed, split)
+
+
+def _first_sound(authors: Iterable[Author]) -> Author:
+    """The first to keep the limit on overlaps; the last one if, against all odds, none does."""
+    author = None
+    for author in authors:
         author.write()
-        if author.is_sound() or attempt == 19:
-            break
-    return author.script(seed, split)
+        if author.is_sound():
+            return author
+    if author is None:
+        raise AssertionError("no author")
+    return author
 
 
 class Author:
@@ -105,7 +140,6 @@ class Author:
         self.dice = dice
         length = dice.integer(int(DEFAULT_SECONDS[0]), int(DEFAULT_SECONDS[1])) if seconds is None else seconds
         self.total_ticks = round(length / TICK_SECONDS)
-        self.account = Account()
         self.events: list[ToyEvent] = []
         self.cast: list[Toy] = []
         self.used: Counter[tuple[str, str]] = Counter()
@@ -113,7 +147,8 @@ class Author:
         self.acts: list[Span] = []
         self.overlapping: set[int] = set()
         colour = dice.pick(((150, 112, 74), (134, 104, 84), (158, 124, 92)))
-        self.stage = Stage(box=Box(right=dice.chance(0.5), colour=colour))
+        self.stage = Stage(box=Box(right=dice.chance(0.5), colour=colour), pace=min(1.0, length / UNHURRIED_SECONDS))
+        self.account = Account(first_entries=max(0.3, self.stage.pace))
         self.look = Look(
             backdrop=dice.pick(BACKDROPS),
             hue=dice.uniform(0.0, 1.0),
@@ -143,14 +178,22 @@ class Author:
         return len(self.overlapping) <= MAX_OVERLAPPING * len(self.events)
 
     def script(self, seed: int, split: str, label: str | None = None) -> Script:
+        """Everything written, without toys that were meant to enter but never did."""
+        appeared = {event.toy for event in self.events}
+        kept = [index for index, toy in enumerate(self.cast) if toy.start is not None or index in appeared]
+        index_of = {old: new for new, old in enumerate(kept)}
+        index_of_partner = {None: None, **index_of}
+        events = [
+            replace(event, toy=index_of[event.toy], partner=index_of_partner[event.partner]) for event in self.events
+        ]
         return Script(
             seed=seed,
             split=split,
             seconds=self.total_ticks * TICK_SECONDS,
-            cast=tuple(self.cast),
+            cast=tuple(self.cast[index] for index in kept),
             box=self.stage.box,
             look=self.look,
-            events=tuple(sorted(self.events, key=lambda event: (event.start_seconds, event.end_seconds))),
+            events=tuple(sorted(events, key=lambda event: (event.start_seconds, event.end_seconds))),
             acts=tuple(self.acts),
             label=label,
         )
@@ -171,21 +214,31 @@ class Author:
             self.cast.append(Toy(kind=kind, colour=colour, idle=True, start=seat_point(seat, self.dice)))
 
     def _new_cast(self, *, first: bool) -> None:
-        """Distinct kinds; pairs of kind and colour that this video has used least come first."""
+        """Distinct kinds: some toys of the act before, the others in a colour least used so far for the kind."""
         dice, stage = self.dice, self.stage
-        idle_kinds = {toy.kind for toy in self.cast if toy.idle}
+        taken_kinds = {toy.kind for toy in self.cast if toy.idle}
+        length = self.total_ticks * TICK_SECONDS
+        known = dice.shuffled(stage.actors)[:TOYS_KEPT]
         if first:
-            length = self.total_ticks * TICK_SECONDS
-            size = 4 if length < 60.0 else dice.integer(4, 5) if length < 95.0 else dice.integer(4, 6)
+            size = 4 if length < 70.0 else dice.integer(4, 5) if length < 100.0 else dice.integer(5, 6)
         else:
             size = dice.integer(4, 5)
-        on_stage = dice.integer(1, 2) if first else 0
+        on_stage = self._on_stage_at_first() if first else 0
         stage.actors = []
-        for kind in dice.shuffled([kind for kind in KINDS if kind not in idle_kinds])[:size]:
+        for toy in [self.cast[actor.toy] for actor in known]:
+            stage.actors.append(self._actor(toy.kind, toy.colour, on_stage=False))
+            taken_kinds.add(toy.kind)
+        for kind in dice.shuffled([kind for kind in KINDS if kind not in taken_kinds])[: size - len(known)]:
             fewest = min(self.used[kind, colour] for colour in COLOURS)
             colour = dice.pick([colour for colour in COLOURS if self.used[kind, colour] == fewest])
             self.used[kind, colour] += 1
             stage.actors.append(self._actor(kind, colour, on_stage=len(stage.actors) < on_stage))
+
+    def _on_stage_at_first(self) -> int:
+        """One or two toys that act stand there from the start; sometimes three if there is room."""
+        if self.dice.chance(0.12):
+            return 1
+        return 3 if len(self.cast) == 1 and self.dice.chance(0.5) else 2
 
     def _actor(self, kind: str, colour: str, *, on_stage: bool) -> Actor:
         """The toy's place in the cast: the one it had if it was in an earlier act."""
@@ -212,7 +265,7 @@ class Author:
         end = tick
         refused = 0
         while start < until - 8 and refused < 12:
-            moves = list(possible_moves(self.stage, start))
+            moves = [m for m in possible_moves(self.stage, start) if m.weight >= 1.0 or self.dice.chance(m.weight)]
             move = self.account.choose(moves, self.dice) if moves else None
             ticks = draw_ticks(move, self.dice) if move else 0
             if move is None or start + ticks > until:

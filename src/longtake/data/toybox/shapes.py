@@ -1,4 +1,4 @@
-"""The toys' outlines as signed distances, in the toy's own plane: radius 1, x to the right, y downwards, negative inside.
+"""The toys' outlines as signed distances, negative inside, in the toy's own plane: radius 1, x right, y down.
 
 Each kind is a silhouette and up to three details: ``shade`` (darker), ``light`` and ``dark``. The details are not
 symmetric, so that a turn shows on every kind.

@@ -44,6 +44,8 @@ class Actor:
     """Seats it has stood on since it came on stage."""
     done: dict[str, list[TickSpan]] = field(default_factory=dict)
     """Spans of the counted actions, oldest first."""
+    patience: dict[str, int] = field(default_factory=dict)
+    """Per counted action and for ``leaves``: the tick before which it is not followed up, so that memories age."""
     left: TickSpan | None = None
     """When it last left the stage."""
     seen: bool = False
@@ -65,6 +67,8 @@ class Stage:
     vacant_from: dict[int, int] = field(default_factory=dict)
     """Tick from which a seat that was given up is really empty."""
     box_free_from: int = 0
+    pace: float = 1.0
+    """Below 1 in a short video: memories are followed up sooner."""
 
     def on_stage(self) -> int:
         return len(self.idle_seats) + sum(actor.where == "stage" for actor in self.actors)

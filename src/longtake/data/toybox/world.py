@@ -1,7 +1,7 @@
 """The nouns of Toybox: what a script says. No logic beyond look-ups.
 
-Places and lengths are fractions of the frame's side, x to the right and y downwards; times are seconds; every event starts
-and ends on a tick of a quarter of a second.
+Places and lengths are fractions of the frame's side, x to the right and y downwards; times are seconds; every event
+starts and ends on a tick of a quarter of a second.
 """
 
 from __future__ import annotations
