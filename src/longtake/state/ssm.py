@@ -26,6 +26,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor, nn
 
 from longtake.errors import ConfigError, StateError
+from longtake.state.layout import channels_first, channels_last
 
 MAX_CHUNK = 32
 """Tokens per chunk; a larger one moves more memory for its Toeplitz matrix, a smaller one carries more often."""
@@ -57,6 +58,18 @@ class ChunkOperators:
     """A to the power of 0 to chunk."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FFTKernels:
+    """What ``scan_fft`` multiplies with, for segments of one length."""
+
+    spectrum: Complex[Tensor, "dim frequency"]
+    """Of the kernel [CB, CAB, ...]."""
+    hidden: Complex[Tensor, "dim state time"]
+    """[..., AB, B]: inputs to the state at the end."""
+    powers: Complex[Tensor, "dim state time"]
+    """A to the power of 1 to ``time``."""
+
+
 def step(
     inputs: Float[Tensor, "batch dim"],
     weights: SSMWeights,
@@ -81,8 +94,11 @@ def scan_fft(
     inputs: Float[Tensor, "batch dim time"],
     weights: SSMWeights,
     carried: Complex[Tensor, "batch dim state"],
+    kernels: FFTKernels | None = None,
 ) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
     """Run one segment in the paper's form: reference for tests and benchmarks.
+
+    ``kernels`` are those of ``fft_kernels(weights, time)``, built here if not given.
 
     Raises:
         StateError: ``carried`` was made for another batch size, width, state size or precision.
@@ -93,15 +109,24 @@ def scan_fft(
     time = inputs.shape[-1]
     with _full_precision(inputs):
         x = inputs.to(dtype)
-        exponents = torch.arange(time + 1, dtype=dtype, device=inputs.device)
-        powers = torch.exp(weights.log_A.unsqueeze(-1) * exponents)
-        kernel = 2 * torch.einsum("dn,dnt->dt", weights.C, powers[..., :time]).real
-        convolved = _convolve(x, kernel)
-        echo = 2 * torch.einsum("bdn,dnt->bdt", weights.C * carried, powers[..., 1:]).real
+        kernels = kernels or fft_kernels(weights, time)
+        spectrum = cast(Tensor, torch.fft.rfft(x, n=2 * time)) * kernels.spectrum  # pyright: ignore
+        convolved = cast(Tensor, torch.fft.irfft(spectrum, n=2 * time))[..., :time]  # pyright: ignore
+        echo = 2 * torch.einsum("bdn,dnt->bdt", weights.C * carried, kernels.powers).real
         outputs = convolved + echo + weights.D.unsqueeze(-1) * x
-        hidden = torch.einsum("bdt,dnt->bdn", x.to(powers.dtype), powers[..., :time].flip(-1))
-        carried = hidden + powers[..., time] * carried
+        hidden = torch.einsum("bdt,dnt->bdn", x.to(carried.dtype), kernels.hidden)
+        carried = hidden + kernels.powers[..., -1] * carried
     return outputs.to(inputs.dtype), carried
+
+
+def fft_kernels(weights: SSMWeights, time: int) -> FFTKernels:
+    """Build the kernels of ``scan_fft``; O(dim state time) complex exponentials."""
+    exponents = torch.arange(time + 1, dtype=weights.D.dtype, device=weights.D.device)
+    powers = torch.exp(weights.log_A.unsqueeze(-1) * exponents)
+    kernel = 2 * torch.einsum("dn,dnt->dt", weights.C, powers[..., :time]).real
+    # padded to twice the length, since a product of spectra wraps around
+    spectrum = cast(Tensor, torch.fft.rfft(kernel, n=2 * time))  # pyright: ignore
+    return FFTKernels(spectrum=spectrum, hidden=powers[..., :time].flip(-1), powers=powers[..., 1:])
 
 
 def scan_chunked(
@@ -126,7 +151,7 @@ def scan_chunked(
     with _full_precision(inputs):
         if operators is None:
             operators = chunk_operators(weights, chunk_length(time))
-        x = _channels_first(inputs.to(dtype))
+        x = channels_first(inputs.to(dtype))
         state = carried.permute(1, 0, 2).contiguous()
         chunk = operators.toeplitz.shape[-1]
         whole = time - time % chunk
@@ -137,7 +162,7 @@ def scan_chunked(
             head, state = _run_chunks(x[..., :whole], operators, state)
             tail, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
             outputs = torch.cat([head, tail], dim=-1)
-        outputs = _channels_last(outputs) if inputs.stride(1) == 1 else outputs.permute(1, 0, 2)
+        outputs = channels_last(outputs) if inputs.stride(1) == 1 else outputs.permute(1, 0, 2)
     return outputs.to(inputs.dtype), state.permute(1, 0, 2)
 
 
@@ -290,13 +315,6 @@ def optimizer_groups(
     return [{"params": members, "lr": lr, "weight_decay": decay} for members, lr, decay in chosen if members]
 
 
-def _convolve(x: Float[Tensor, "batch dim time"], kernel: Float[Tensor, "dim time"]) -> Float[Tensor, "batch dim time"]:
-    """Causal convolution; padded to twice the length, since a product of spectra wraps around."""
-    time = x.shape[-1]
-    spectrum = cast(Tensor, torch.fft.rfft(x, n=2 * time) * torch.fft.rfft(kernel, n=2 * time))  # pyright: ignore
-    return cast(Tensor, torch.fft.irfft(spectrum, n=2 * time))[..., :time]  # pyright: ignore
-
-
 def _run_chunks(
     x: Float[Tensor, "dim batch time"], operators: ChunkOperators, state: Complex[Tensor, "dim batch state"]
 ) -> tuple[Float[Tensor, "dim batch time"], Complex[Tensor, "dim batch state"]]:
@@ -315,40 +333,6 @@ def _run_chunks(
     stacked = torch.view_as_real(torch.stack(before, dim=2)).view(dim, batch * count, -1)
     outputs = torch.bmm(rows, operators.toeplitz).baddbmm_(stacked, operators.echo)
     return outputs.view(dim, batch, time), state
-
-
-class _Transpose(torch.autograd.Function):
-    """Transposed copy whose gradient is one too: torch copies plain 2-d transposes by cache blocks, and the matrix
-    products of the backward pass would each copy a gradient that lies across their rows."""
-
-    @staticmethod
-    def forward(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "column row"]:
-        return matrix.t().contiguous()
-
-    @staticmethod
-    def setup_context(ctx: object, inputs: tuple[Tensor], output: Tensor) -> None:
-        """Nothing is saved."""
-
-    @staticmethod
-    def backward(ctx: object, *grad_outputs: Tensor) -> Tensor:
-        return _transpose(grad_outputs[0])
-
-
-def _transpose(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "column row"]:
-    transposed: Tensor = _Transpose.apply(matrix)  # pyright: ignore[reportUnknownMemberType]
-    return transposed
-
-
-def _channels_first(x: Float[Tensor, "batch dim time"]) -> Float[Tensor, "dim batch time"]:
-    batch, dim, time = x.shape
-    if x.stride(1) != 1:
-        return x.permute(1, 0, 2)
-    return _transpose(x.transpose(1, 2).reshape(batch * time, dim)).view(dim, batch, time)
-
-
-def _channels_last(x: Float[Tensor, "dim batch time"]) -> Float[Tensor, "batch dim time"]:
-    dim, batch, time = x.shape
-    return _transpose(x.reshape(dim, batch * time)).view(batch, time, dim).transpose(1, 2)
 
 
 def _shortened(operators: ChunkOperators, chunk: int) -> ChunkOperators:
