@@ -15,8 +15,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 STAGES = ("video", "vision", "state", "language", "vlm")
 STAGE_MAY_IMPORT = {"types", "errors"}
 WAYS_IN = ("cli", "server")
-ONLY_IN = {"av": "video"}
-"""A package that one room alone may import; data/ and the tests write videos, see below."""
+MAY_IMPORT_AV = ("video", "data", "cli")
+"""video/ reads, data/ writes Toybox's videos, the doctor prints the version."""
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 80
 MAX_FOLDER_LEVELS = 2
@@ -45,6 +45,13 @@ def imported_rooms(tree: ast.AST) -> set[str]:
     return rooms
 
 
+def imported_packages(tree: ast.AST) -> set[str]:
+    """First part of every absolute import, at the file's top or inside functions."""
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.split(".")[0] for name in names}
+
+
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
@@ -62,6 +69,11 @@ def test_file_imports_only_the_rooms_it_may(path: Path) -> None:
         assert "methods" not in rooms
     for way_in in WAYS_IN:
         assert room == way_in or way_in not in rooms, f"nobody imports {way_in}/"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room_of(path) not in MAY_IMPORT_AV], ids=relative)
+def test_only_the_video_rooms_import_av(path: Path) -> None:
+    assert "av" not in imported_packages(parse(path))
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)
@@ -102,3 +114,7 @@ def test_command_file_imports_nothing_heavy_at_its_top(path: Path) -> None:
 def test_rule_reader_finds_imports_wherever_they_stand() -> None:
     source = "import longtake.cli.app\ndef f():\n    from longtake.video import probe\n    from longtake import hub\n"
     assert imported_rooms(ast.parse(source)) == {"cli", "video", "hub"}
+    assert imported_packages(ast.parse("def f():\n    import av.video\n    from torch.nn import Module\n")) == {
+        "av",
+        "torch",
+    }
