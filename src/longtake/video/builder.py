@@ -1,0 +1,81 @@
+"""Collects sampled pictures into segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+
+from longtake.types import Segment, SegmentSpec
+from longtake.video.picture import PictureConverter
+from longtake.video.reader import TimedPicture
+
+
+class SegmentBuilder:
+    """One segment in the making. Its number is set by whoever hands it out."""
+
+    def __init__(self, spec: SegmentSpec) -> None:
+        """Nothing collected yet."""
+        self._spec = spec
+        self._converter = PictureConverter(height=spec.height, width=spec.width)
+        self._held: TimedPicture | None = None
+        self._rgb: list[UInt8[np.ndarray, "height width 3"]] = []
+        self._pts: list[float] = []
+        self._first_tick = self._next_tick = 0
+        self._stride = 1
+
+    @property
+    def is_empty(self) -> bool:
+        """The next picture begins a segment."""
+        return not self._rgb
+
+    def wants(self, tick: int) -> bool:
+        """This grid point is not passed over by the stride."""
+        return self.is_empty or tick >= self._next_tick
+
+    def add(self, tick: int, picture: TimedPicture, stride: int = 1) -> Iterator[Segment]:
+        """Take the picture of a grid point; yields the segment if that completes it.
+
+        ``stride`` counts from the first picture of a segment on: grid points from one taken to the next.
+        """
+        if self.is_empty:
+            self._first_tick, self._stride = tick, stride
+        if picture is not self._held:
+            rgb = self._converter.convert(picture.frame, picture.orientation)
+            self._held = picture
+        else:
+            rgb = self._last_rgb
+        self._last_rgb = rgb
+        self._rgb.append(rgb)
+        self._pts.append(picture.pts_seconds)
+        self._next_tick = tick + self._stride
+        if len(self._rgb) == self._spec.num_frames:
+            yield self._take()
+
+    def fill(self) -> Iterator[Segment]:
+        """Complete the segment with its last picture, before an outage that is longer than a segment."""
+        missing = self._spec.num_frames - len(self._rgb)
+        if not self.is_empty:
+            self._rgb += self._rgb[-1:] * missing
+            self._pts += self._pts[-1:] * missing
+            self._next_tick += missing * self._stride
+            yield self._take()
+
+    def flush(self) -> Iterator[Segment]:
+        """What is left at the end, shorter than a whole segment."""
+        if not self.is_empty:
+            yield self._take()
+
+    def _take(self) -> Segment:
+        pixels = torch.from_numpy(np.stack(self._rgb)).permute(0, 3, 1, 2).contiguous()
+        segment = Segment(
+            pixels=pixels,
+            pts_seconds=tuple(self._pts),
+            index=0,
+            start_seconds=self._first_tick / self._spec.fps,
+            end_seconds=self._next_tick / self._spec.fps,
+        )
+        self._rgb, self._pts = [], []
+        return segment
