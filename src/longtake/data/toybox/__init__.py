@@ -3,7 +3,7 @@
 from longtake.data.toybox.labels import FrameLabels as FrameLabels
 from longtake.data.toybox.labels import frame_labels as frame_labels
 from longtake.data.toybox.render import Renderer as Renderer
-from longtake.data.toybox.schedule import make_script as make_script
+from longtake.data.toybox.script import make_script as make_script
 from longtake.data.toybox.sentences import vocabulary as vocabulary
 from longtake.data.toybox.world import ACTIONS as ACTIONS
 from longtake.data.toybox.world import COLOURS as COLOURS

@@ -1,4 +1,4 @@
-"""Writing a script: which move comes when. Everything follows from the split and the seed.
+"""Writing a script: which move comes when.
 
 The author goes forward in time and keeps a running account of what has happened; the further a kind of move is behind
 its share, the likelier it comes next. Long videos are played in acts: the stage is cleared and a new cast comes.
@@ -7,7 +7,7 @@ its share, the likelier it comes next. Long videos are played in acts: the stage
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 
@@ -17,9 +17,9 @@ from longtake.data.toybox.stage import Actor, Stage, seat_point
 from longtake.data.toybox.world import (
     BACKDROPS,
     COLOURS,
+    COUNTED,
     KINDS,
     TICK_SECONDS,
-    TOYBOX_VERSION,
     Box,
     Look,
     Script,
@@ -27,10 +27,7 @@ from longtake.data.toybox.world import (
     Toy,
     ToyEvent,
 )
-from longtake.errors import ConfigError
 
-MAX_ATTEMPTS = 50
-MIN_SECONDS = 10.0
 DEFAULT_SECONDS = (40.0, 120.0)
 ONE_ACT_SECONDS = 150.0
 MEAN_ACT_SECONDS = 115.0
@@ -104,39 +101,17 @@ def _share(category: str, answer: str) -> float:
     return ANSWER_SHARES[category][answer] if category in ANSWER_SHARES else OTHER_SHARES.get(answer, 1.0)
 
 
-def make_script(seed: int, *, seconds: float | None = None, split: str = "train") -> Script:
-    """The script of one video: the same for the same split and seed on every machine.
+class Author:
+    """Writes one script from the first tick to the last.
 
     Args:
-        seed: Any whole number.
-        seconds: Length, rounded to ticks; drawn from 40 to 120 s if None. Hours are fine.
-        split: Scripts of different splits are unrelated. ``routines`` gives videos with a ``label``.
-
-    Raises:
-        ConfigError: The video would be shorter than 10 s.
+        dice: Decides everything.
+        seconds: Length of the video; drawn from 40 to 120 s if None.
+        routine: Actions that one toy, which does nothing else, does in this order, one in each equal part of the video;
+            no other toy does any of them, nor any counted action.
     """
-    if seconds is not None and not seconds >= MIN_SECONDS:
-        raise ConfigError(f"a toybox video of {seconds} s was asked for; the shortest is {MIN_SECONDS:g} s")
-    authors = (Author(Dice(TOYBOX_VERSION, split, seed, attempt), seconds) for attempt in range(MAX_ATTEMPTS))
-    return _first_sound(authors).script(seed, split)
 
-
-def _first_sound(authors: Iterable[Author]) -> Author:
-    """The first to keep the limit on overlaps; the last one if, against all odds, none does."""
-    author = None
-    for author in authors:
-        author.write()
-        if author.is_sound():
-            return author
-    if author is None:
-        raise AssertionError("no author")
-    return author
-
-
-class Author:
-    """Writes one script from the first tick to the last."""
-
-    def __init__(self, dice: Dice, seconds: float | None) -> None:
+    def __init__(self, dice: Dice, seconds: float | None, routine: Sequence[str] = ()) -> None:
         self.dice = dice
         length = dice.integer(int(DEFAULT_SECONDS[0]), int(DEFAULT_SECONDS[1])) if seconds is None else seconds
         self.total_ticks = round(length / TICK_SECONDS)
@@ -146,6 +121,8 @@ class Author:
         self.actors: dict[tuple[str, str], Actor] = {}
         self.acts: list[Span] = []
         self.overlapping: set[int] = set()
+        self.routine = list(routine)
+        self.appointments = self._appointments()
         colour = dice.pick(((150, 112, 74), (134, 104, 84), (158, 124, 92)))
         self.stage = Stage(box=Box(right=dice.chance(0.5), colour=colour), pace=min(1.0, length / UNHURRIED_SECONDS))
         self.account = Account(first_entries=max(0.3, self.stage.pace))
@@ -175,7 +152,8 @@ class Author:
         self.acts[-1] = (self.acts[-1][0], self.total_ticks * TICK_SECONDS)
 
     def is_sound(self) -> bool:
-        return len(self.overlapping) <= MAX_OVERLAPPING * len(self.events)
+        """Few enough overlaps, and no appointment missed."""
+        return len(self.overlapping) <= MAX_OVERLAPPING * len(self.events) and not self.appointments
 
     def script(self, seed: int, split: str, label: str | None = None) -> Script:
         """Everything written, without toys that were meant to enter but never did."""
@@ -265,8 +243,7 @@ class Author:
         end = tick
         refused = 0
         while start < until - 8 and refused < 12:
-            moves = [m for m in possible_moves(self.stage, start) if m.weight >= 1.0 or self.dice.chance(m.weight)]
-            move = self.account.choose(moves, self.dice) if moves else None
+            move = self._choose(start)
             ticks = draw_ticks(move, self.dice) if move else 0
             if move is None or start + ticks > until:
                 refused += 1
@@ -277,6 +254,19 @@ class Author:
             start = self._next_start(start, end)
         return end
 
+    def _choose(self, start: int) -> Move | None:
+        """What happens at ``start``: the routine's next action if it is due, any other move otherwise."""
+        moves = list(possible_moves(self.stage, start))
+        if self.routine:
+            hero = self.stage.actors[0]
+            if self.appointments and self.appointments[0] <= start and hero.is_free(start):
+                action = self.routine[-len(self.appointments)]
+                return next(move for move in moves if move.action == action and move.actor is hero)
+            reserved = {*self.routine, *COUNTED}
+            moves = [m for m in moves if m.action not in reserved and hero not in (m.actor, m.partner)]
+        moves = [move for move in moves if move.weight >= 1.0 or self.dice.chance(move.weight)]
+        return self.account.choose(moves, self.dice) if moves else None
+
     def _perform(self, move: Move, start: int, ticks: int) -> None:
         event = perform(move, self.stage, self.dice, start, ticks)
         for index in range(max(0, len(self.events) - 3), len(self.events)):
@@ -284,20 +274,28 @@ class Author:
                 self.overlapping |= {index, len(self.events)}
         self.events.append(event)
         self.account.note(move)
+        if self.routine and move.actor is self.stage.actors[0]:
+            self.appointments.pop(0)
 
     def _next_start(self, start: int, end: int) -> int:
         dice = self.dice
+        due = self.appointments[0] if self.appointments else self.total_ticks
         if end - start > 6 and dice.chance(OVERLAP_CHANCE):
             return dice.integer(start + 3, end - 2)
         kind = dice.pick(("zero", "short", "long"), (ZERO_GAP, SHORT_GAP, LONG_GAP))
-        if kind == "zero":
-            return end
+        gap = 0
         if kind == "long":
-            return end + dice.integer(24, 80)
-        gap = 1
-        while gap < 24 and dice.chance(0.835):
-            gap += 1
-        return end + gap
+            gap = dice.integer(24, 80)
+        elif kind == "short":
+            gap = 1
+            while gap < 24 and dice.chance(0.835):
+                gap += 1
+        return min(end + gap, max(end, due))
+
+    def _appointments(self) -> list[int]:
+        """Ticks at which the routine's actions are due: one in each equal part of the video."""
+        part = (self.total_ticks - 32) / max(1, len(self.routine))
+        return [round(part * (index + self.dice.uniform(0.15, 0.85))) for index in range(len(self.routine))]
 
     def _clear_stage(self, tick: int) -> int:
         """Everyone leaves; the tick at which the stage is empty."""
