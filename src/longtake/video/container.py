@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import av
 from av.container import InputContainer
@@ -211,17 +212,34 @@ class VideoContainer:
         pts = self._chooser.choose(frame.pts, frame.dts) if self.declared.tick else None
         return Picture(frame=frame, pts=pts, duration=frame.duration, is_damaged=frame.is_corrupt)
 
-    def seek(self, pts: int) -> bool:
-        """Go to the keyframe at or before ``pts``; False where the container cannot."""
+    def pictures_from(self, pts: int) -> Iterator[Picture]:
+        """Pictures from the last keyframe at or before ``pts`` on; none where the container does not lead there.
+
+        Pictures that are shown before the keyframe but come after it in the file are left out: those of an open group of
+        pictures need frames from before the jump.
+        """
         try:
             self._container.seek(pts, stream=self._stream, backward=True)
         except FFmpegError:
-            return False
-        return True
+            return
+        self._chooser = TimestampChooser()
+        packets = self.packets()
+        key = next(packets, None)
+        if key is None or key.pts is None or not key.is_keyframe or key.pts > pts:
+            return
+        key_pts = key.pts
+        for packet in chain((key,), packets):
+            yield from (picture for picture in self.decode(packet) if not is_before(picture, key_pts))
+        yield from (picture for picture in self.drain() if not is_before(picture, key_pts))
 
     def close(self) -> None:
         """Free the demuxer and decoder."""
         self._container.close()
+
+
+def is_before(picture: Picture, pts: int) -> bool:
+    """The picture is known to be shown before this timestamp."""
+    return picture.pts is not None and picture.pts < pts
 
 
 def declared_fps(stream: VideoStream, *, has_no_times: bool) -> float:

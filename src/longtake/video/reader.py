@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from longtake.video.timeline import Timeline, fill_missing_pts
 from longtake.video.verdict import Findings, lost_frames, warnings_about
 
 SEEK_MARGIN_SECONDS = 1.0
-"""Start this far ahead of the wanted time, so that the sampler knows the frames before."""
+"""Start at least this far ahead of the wanted time, so that the sampler knows the frames before."""
 UNREADABLE_RATE = 0.5
 """With more packets refused than this share, what does decode is noise."""
 UNREADABLE_PACKETS = 20
@@ -97,13 +98,14 @@ class Reader:
         first = next(pictures, None)
         if first is None:
             first, pictures = self._second_try()
-        is_sought = start_seconds > 0 and self._seek(first, start_seconds)
-        for picture in self._after_seek() if is_sought else chain((first,), pictures):
+        pictures = chain((first,), pictures)
+        sought = self._sought(first, start_seconds) if start_seconds > SEEK_MARGIN_SECONDS else None
+        for picture in pictures if sought is None else sought:
             if self._options.on_damage == "raise":
                 self._refuse_damage()
             yield picture
         self._refuse_noise()
-        self._findings.is_partial = is_sought
+        self._findings.is_partial = sought is not None
 
     def _second_try(self) -> tuple[Picture, Iterator[Picture]]:
         """Nothing decoded: an edit list that hides everything is ignored, anything else is the end."""
@@ -118,15 +120,20 @@ class Reader:
                 return first, pictures
         raise self._nothing_decoded()
 
-    def _seek(self, first: Picture, start_seconds: float) -> bool:
-        """Jump close to the start; False, with the container still at its second picture, where that is not safe."""
+    def _sought(self, first: Picture, start_seconds: float) -> Iterator[Picture] | None:
+        """Pictures from a keyframe well before the start on, or None where only reading up to it is safe."""
         container = self._container
-        if not isinstance(container, VideoContainer) or first.pts is None or not container.declared.tick:
-            return False
-        return False
-
-    def _after_seek(self) -> Iterator[Picture]:
-        return iter(())
+        if not isinstance(container, VideoContainer) or not container.declared.can_seek or first.pts is None:
+            return None
+        pts = first.pts + math.floor((start_seconds - SEEK_MARGIN_SECONDS) / container.declared.tick)
+        pictures = container.pictures_from(pts)
+        picture = next(pictures, None)
+        if picture is not None:
+            self._timeline.start_at(first.pts)
+            return chain((picture,), pictures)
+        container.close()
+        self._container = self._open()
+        return self._container.pictures()
 
     def _time(self, picture: Picture) -> TimedPicture:
         if self.start_clock is not None:

@@ -142,7 +142,7 @@ class SegmentStream:
         return self
 
     def __next__(self) -> Segment:
-        segment = replace(next(self._line), index=self._next_index)
+        segment = replace(next(self._line), index=self._next_index, total_seconds=self.total_seconds)
         self._next_index += 1
         self._clock.taken(segment.end_seconds)
         return segment
