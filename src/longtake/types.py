@@ -62,6 +62,8 @@ class Segment:
     """Grid time at which the segment begins."""
     end_seconds: float
     """Grid time just after the segment's last frame; the next segment starts here unless there is a gap."""
+    total_seconds: float | None = None
+    """Length of the source if it is known; advice only."""
 
     def __post_init__(self) -> None:
         if not self.pixels.shape[0] == len(self.pts_seconds) > 0:

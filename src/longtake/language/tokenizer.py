@@ -43,7 +43,9 @@ class CaptionTokenizer:
     def from_words(cls, words: Sequence[str], num_buckets: int) -> CaptionTokenizer:
         """A word-level tokenizer over a closed vocabulary."""
         if len(set(words)) != len(words) or not words:
-            raise ConfigError(f"vocabulary of {len(words)} words has {len(set(words))} different ones, expected all different")
+            raise ConfigError(
+                f"vocabulary of {len(words)} words has {len(set(words))} different ones, expected all different"
+            )
         vocabulary = {"<unk>": 0} | {word: index + 1 for index, word in enumerate(words)}
         text = Tokenizer(models.WordLevel(vocab=vocabulary, unk_token="<unk>"))
         text.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]

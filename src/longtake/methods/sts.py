@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +26,7 @@ from longtake.language.decoder import CaptionDecoder
 from longtake.language.tokenizer import CaptionTokenizer, TimedText
 from longtake.methods.sts_config import STSConfig, sts_large
 from longtake.methods.sts_stack import STSStack
+from longtake.methods.sts_time import stream_event, video_event
 from longtake.types import Caption, Event, Request, Response, Segment
 from longtake.vision import Bottleneck, build_encoder
 
@@ -48,6 +48,8 @@ class STSState:
     seen_frames: int
     fresh_frames: int
     """Frames in the segment last taken in."""
+    total_seconds: float
+    """Length of the video for the ``video`` time encoding; 0 where it is not known."""
 
 
 class STS(nn.Module):
@@ -98,6 +100,7 @@ class STS(nn.Module):
             clock=(),
             seen_frames=0,
             fresh_frames=0,
+            total_seconds=0.0,
         )
 
     def max_state_bytes(self) -> int:
@@ -129,6 +132,7 @@ class STS(nn.Module):
             clock=(*clock, segment.end_seconds),
             seen_frames=state.seen_frames + frames.shape[1],
             fresh_frames=frames.shape[1],
+            total_seconds=segment.total_seconds or state.total_seconds,
         )
 
     def respond(self, state: STSState, request: Request) -> Iterator[Response]:
@@ -144,7 +148,8 @@ class STS(nn.Module):
         if state.fresh_frames == 0:
             return iter(())
         said = self.decoder.generate(state.shown, self.tokenizer, event_bias=self.config.event_bias)[0]
-        return iter([event for item in said if (event := self.to_event(item, state.clock, state.fresh_frames))])
+        events = (self.to_event(item, state.clock, state.fresh_frames, state.total_seconds) for item in said)
+        return iter([event for event in events if event])
 
     # --- the parts, in the order in which a frame passes them (training calls these)
 
@@ -169,18 +174,14 @@ class STS(nn.Module):
             return placed.flatten(1, 2)
         return placed[:, -1] if self.config.shown == "last-frame" else placed[:, -1, tokens - 1 :]
 
-    def to_event(self, said: TimedText, clock: tuple[float, ...], fresh_frames: int) -> Event | None:
-        """Buckets to seconds by the clock; None for an event that did not end in this segment or has no length."""
-        last = self.config.time.num_buckets - 1
-        start_back, end_back = last - said.start_bucket, last - said.end_bucket
-        if end_back > fresh_frames:
-            return None
-        start = clock[max(len(clock) - 1 - start_back, 0)]
-        end = clock[max(len(clock) - 1 - end_back, 0)]
-        clamped = said.start_bucket == 0 and len(clock) > last
-        return Event(
-            start_seconds=start, end_seconds=end, text=said.text, score=said.score, start_clamped=clamped
-        ) if start < end else None
+    def to_event(
+        self, said: TimedText, clock: tuple[float, ...], fresh_frames: int, total_seconds: float
+    ) -> Event | None:
+        """Buckets to seconds; None for an event that did not end in this segment or has no length."""
+        time = self.config.time
+        if time.encoding == "video":
+            return video_event(said, total_seconds, time.num_buckets)
+        return stream_event(said, clock, fresh_frames, time.num_buckets)
 
     def _check(self, state: STSState, segment: Segment) -> None:
         config = self.config
@@ -189,6 +190,11 @@ class STS(nn.Module):
             raise StateError(
                 f"segment {segment.index} has shape {tuple(segment.pixels.shape)}, expected at most {config.num_frames} "
                 f"frames of {expected}; cut it with this model's segment_spec"
+            )
+        if config.time.encoding == "video" and not (segment.total_seconds or state.total_seconds):
+            raise ConfigError(
+                "this model says times as parts of the video's length, and this source has none; "
+                "use a file, or a model with the 'stream' time encoding"
             )
         if state.before.shape[0] != 1 or len(state.carried) != config.stack.num_layers:
             raise StateError(

@@ -150,7 +150,9 @@ class TransformersEncoder(nn.Module):
         self.model = AutoModel.from_config(model_config, **extra)
         self.dim: int = model_config.hidden_size
         patches = (height // model_config.patch_size) * (width // model_config.patch_size)
-        self.num_tokens = patches + (1 if model_config.model_type in ("vit", "deit", "dinov2", "clip_vision_model") else 0)
+        self.num_tokens = patches + (
+            1 if model_config.model_type in ("vit", "deit", "dinov2", "clip_vision_model") else 0
+        )
 
     def forward(
         self, frames: UInt8[Tensor, "batch time 3 height width"], before: UInt8[Tensor, "batch history 3 height width"]

@@ -1,0 +1,1 @@
+"""Loops, losses and recipes: how the bundled weights are made."""

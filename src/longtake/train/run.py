@@ -1,0 +1,114 @@
+"""From a recipe to a checkpoint folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from longtake import hub
+from longtake.config import from_dict, to_dict
+from longtake.data.toybox import make_script, vocabulary
+from longtake.errors import CheckpointError, ConfigError
+from longtake.methods.sts import STS
+from longtake.methods.sts_config import STSConfig
+from longtake.train.loop import Run, TrainProgress
+from longtake.train.objective import STSObjective
+from longtake.train.recipe import Recipe
+from longtake.train.toybox import video
+from longtake.train.validate import caption_video, quick_scores
+
+
+def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[TrainProgress]:
+    """Run a recipe in ``folder``, yielding after each step; at the end ``folder/model`` is a checkpoint for ``hub.load``.
+
+    Raises:
+        ConfigError: the folder holds another run, or the recipe cannot work.
+        CheckpointError: there is nothing to resume, or ``start_from`` does not exist.
+    """
+    resolved = json.dumps(to_dict(recipe), indent=2)
+    written = folder / "recipe.json"
+    if not resume and (folder / "metrics.jsonl").exists():
+        raise ConfigError(
+            f"{folder} already holds a run; add --resume to go on with it, or choose another folder with -o"
+        )
+    if resume and written.exists() and written.read_text() != resolved:
+        raise ConfigError(f"{folder} holds a run of another recipe; resume with the same recipe and --set values")
+    torch.manual_seed(recipe.seed)
+    objective = build_objective(recipe)
+    folder.mkdir(parents=True, exist_ok=True)
+    written.write_text(resolved)
+    run = Run(recipe, objective, folder)
+    first = run.resume() if resume else 0
+    judge = Judge(recipe, objective)
+    for progress in run.steps(first):
+        if progress.step % recipe.evaluate_every == 0 or progress.step == progress.total_steps:
+            scores = judge.scores(objective)
+            run.log.add(
+                step=progress.step, stage=progress.stage, **{f"valid_{name}": value for name, value in scores.items()}
+            )
+            export(objective, folder / "model")
+        yield progress
+
+
+def build_objective(recipe: Recipe) -> STSObjective:
+    """The model of the recipe with its training heads, with the weights of ``start_from`` where they fit."""
+    model = STS(model_config(recipe))
+    objective = STSObjective(model)
+    if recipe.start_from:
+        start_from(objective, Path(recipe.start_from))
+    return objective
+
+
+def model_config(recipe: Recipe) -> STSConfig:
+    """Toybox's vocabulary unless the recipe says otherwise."""
+    fields = {"vocabulary": list(vocabulary())} | recipe.model
+    return from_dict(STSConfig, fields, where=f"recipe {recipe.name}: model")
+
+
+def start_from(objective: STSObjective, folder: Path) -> None:
+    """Take over weights whose name and shape agree: of a run's checkpoint (heads too) or of a saved model."""
+    from safetensors.torch import load_file
+
+    places = (folder / "checkpoint" / "model.safetensors", folder / "model.safetensors")
+    found = next((path for path in places if path.exists()), None)
+    if found is None:
+        raise CheckpointError(
+            f"start_from {folder}: neither a run nor a checkpoint folder; train the first recipe before"
+        )
+    weights = load_file(found)
+    if found == places[1]:
+        weights = {f"model.{name}": tensor for name, tensor in weights.items()}
+    own = objective.state_dict()
+    fitting = {name: tensor for name, tensor in weights.items() if name in own and own[name].shape == tensor.shape}
+    objective.load_state_dict(fitting, strict=False)
+
+
+class Judge:
+    """Scores on validation videos that are drawn once."""
+
+    def __init__(self, recipe: Recipe, objective: STSObjective) -> None:
+        config, tokenizer = objective.model.config, objective.model.tokenizer
+        scripts = [make_script(recipe.seed + index, split="valid") for index in range(recipe.evaluate_videos)]
+        self.videos = [video(script, config, tokenizer) for script in scripts]
+
+    def scores(self, objective: STSObjective) -> dict[str, float]:
+        objective.eval()
+        device = next(objective.parameters()).device
+        pairs = [(batch.scripts[0], caption_video(objective, batch.to(device))) for batch in self.videos]
+        return quick_scores(pairs)
+
+
+def export(objective: STSObjective, folder: Path) -> None:
+    """The model without its training heads, for ``hub.load``; the old folder stays until the new one is whole."""
+    fresh = folder.with_name(folder.name + ".new")
+    hub.save(objective.model, fresh)
+    if folder.exists():
+        for path in fresh.iterdir():
+            os.replace(path, folder / path.name)
+        fresh.rmdir()
+    else:
+        fresh.rename(folder)
