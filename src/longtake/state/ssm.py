@@ -54,7 +54,7 @@ class ChunkOperators:
     """Inputs of a chunk to the state at its end."""
     echo: Float[Tensor, "dim pairs chunk"]
     """State before a chunk to its outputs."""
-    powers: Complex[Tensor, "chunk_plus_one dim state"]
+    powers: Complex[Tensor, "dim chunk_plus_one state"]
     """A to the power of 0 to chunk."""
 
 
@@ -173,20 +173,18 @@ def chunk_length(time: int) -> int:
 
 def chunk_operators(weights: SSMWeights, chunk: int) -> ChunkOperators:
     """Build the matrices of ``scan_chunked``; O(dim chunk (chunk + state)) work and memory."""
-    dim = weights.D.shape[0]
-    exponents = torch.arange(chunk + 1, dtype=weights.D.dtype, device=weights.D.device)
-    powers = _complex_exp(exponents[:, None, None] * weights.log_A)
-    response = torch.view_as_real(2 * (weights.C * powers).conj())  # 2 Re(c h) = Re(2c) Re(h) - Im(2c) Im(h)
-    kernel = response[:chunk, ..., 0].sum(-1)
-    kernel = torch.cat([kernel[:1] + weights.D, kernel[1:]]).t()
-    # Row i of the Toeplitz matrix is the kernel shifted right by i: skewing copies of the padded kernel does it with
-    # plain copies, whose backward pass is cheap (an indexed gather's is not).
-    skewed = nn.functional.pad(kernel, (0, chunk)).unsqueeze(1).expand(dim, chunk, 2 * chunk)
-    skewed = skewed.reshape(dim, -1)[:, : chunk * (2 * chunk - 1)].reshape(dim, chunk, 2 * chunk - 1)
-    hidden = torch.view_as_real(powers[:chunk].flip(0).transpose(0, 1)).flatten(-2)
-    echo = response[1:].permute(1, 2, 3, 0).flatten(1, 2)
+    powers = _powers(weights.log_A, chunk)
+    # 2 Re(c h) = Re(2c) Re(h) - Im(2c) Im(h), hence the conjugate
+    response = torch.view_as_real(((2 * weights.C).unsqueeze(1) * powers).conj_physical_())
+    kernel = response[:, :chunk, :, 0].sum(-1)
+    kernel = torch.cat([kernel[:, :1] + weights.D.unsqueeze(-1), kernel[:, 1:]], dim=1)
+    # row i of the Toeplitz matrix is the kernel moved right by i: windows of the kernel behind zeros, last one first
+    windows = nn.functional.pad(kernel, (chunk - 1, 0)).unfold(1, chunk, 1)
     return ChunkOperators(
-        toeplitz=skewed[..., :chunk].contiguous(), hidden=hidden.contiguous(), echo=echo.contiguous(), powers=powers
+        toeplitz=windows.flip(1),
+        hidden=torch.view_as_real(powers[:, :chunk].flip(1)).flatten(-2),
+        echo=response[:, 1:].flatten(-2).mT.contiguous(),
+        powers=powers,
     )
 
 
@@ -323,16 +321,26 @@ def _run_chunks(
     chunk = operators.toeplitz.shape[-1]
     count = time // chunk
     rows = x.reshape(dim, batch * time).contiguous().view(dim, batch * count, chunk)
-    gains = torch.bmm(rows, operators.hidden)
-    gains = torch.view_as_complex(gains.view(dim, batch, count, -1, 2))
-    decay = operators.powers[-1].unsqueeze(1)
-    before: list[Tensor] = []
-    for gain in gains.unbind(2):
-        before.append(state)
-        state = torch.addcmul(gain, decay, state)
-    stacked = torch.view_as_real(torch.stack(before, dim=2)).view(dim, batch * count, -1)
-    outputs = torch.bmm(rows, operators.toeplitz).baddbmm_(stacked, operators.echo)
+    gains = torch.view_as_complex(torch.bmm(rows, operators.hidden).view(dim, batch, count, -1, 2))
+    before, state = _carry(gains, operators.powers[:, -1:].contiguous(), state)
+    pairs = torch.view_as_real(before).view(dim, batch * count, -1)
+    outputs = torch.bmm(rows, operators.toeplitz).baddbmm_(pairs, operators.echo)
     return outputs.view(dim, batch, time), state
+
+
+def _carry(
+    gains: Complex[Tensor, "dim batch count state"],
+    decay: Complex[Tensor, "dim 1 state"],
+    state: Complex[Tensor, "dim batch state"],
+) -> tuple[Complex[Tensor, "dim batch count state"], Complex[Tensor, "dim batch state"]]:
+    """States before each chunk, and after the last. Without gradients, ``gains`` is overwritten by the states."""
+    before = [state]
+    for gain in gains.unbind(2):
+        if torch.is_grad_enabled():
+            before.append(torch.addcmul(gain, decay, before[-1]))
+        else:
+            before.append(gain.addcmul_(decay, before[-1]))
+    return torch.stack(before[:-1], dim=2), before[-1].clone(memory_format=torch.contiguous_format)
 
 
 def _shortened(operators: ChunkOperators, chunk: int) -> ChunkOperators:
@@ -341,8 +349,16 @@ def _shortened(operators: ChunkOperators, chunk: int) -> ChunkOperators:
         toeplitz=operators.toeplitz[:, :chunk, :chunk],
         hidden=operators.hidden[:, -chunk:],
         echo=operators.echo[..., :chunk],
-        powers=operators.powers[: chunk + 1],
+        powers=operators.powers[:, : chunk + 1],
     )
+
+
+def _powers(log_A: Complex[Tensor, "dim state"], largest: int) -> Complex[Tensor, "dim powers state"]:
+    """A to the power of 0 to ``largest``, as products of eighth powers and powers below: few exponentials."""
+    exponents = torch.arange(largest + 1, dtype=log_A.dtype.to_real(), device=log_A.device).unsqueeze(-1)
+    coarse, fine = exponents[::8] * log_A.unsqueeze(1), exponents[:8] * log_A.unsqueeze(1)
+    products = _complex_exp(coarse).unsqueeze(2) * _complex_exp(fine).unsqueeze(1)
+    return products.flatten(1, 2)[:, : largest + 1]
 
 
 def _complex_exp(exponent: Complex[Tensor, "*axes"]) -> Complex[Tensor, "*axes"]:
