@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from longtake.errors import SourceError
 
@@ -117,7 +117,7 @@ class Background(Generic[ItemT]):
             if self._is_done and self._error is not None and not self._items:
                 self._raise()
 
-    def __iter__(self) -> Self:
+    def __iter__(self) -> Background[ItemT]:
         return self
 
     def __next__(self) -> ItemT:
@@ -159,7 +159,7 @@ class Background(Generic[ItemT]):
         if self._thread is not threading.current_thread():
             self._thread.join(CLOSE_SECONDS)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Background[ItemT]:
         return self
 
     def __exit__(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from longtake.errors import ConfigError
 
 
+@runtime_checkable
 class Timed(Protocol):
     """Anything with a time from the stream's first frame: a ``Frame``, or a picture not yet converted."""
 
@@ -38,13 +39,13 @@ def sample(frames: Iterable[TimedT], fps: float, start_seconds: float = 0.0) -> 
 
     Frames must come in order of time; one of them is kept, so the look-ahead is one frame.
     """
+    if not 0 < fps < math.inf:
+        raise ConfigError(f"sampling rate is {fps} fps, expected a number above 0")
     return (frame for _, frame in sample_ticks(frames, fps, first_tick(start_seconds, fps)))
 
 
 def sample_ticks(frames: Iterable[TimedT], fps: float, tick: int = 0) -> Iterator[tuple[int, TimedT]]:
     """Like ``sample``, with the number of the grid point, from number ``tick`` on."""
-    if not fps > 0:
-        raise ConfigError(f"sampling rate is {fps} fps, expected a number above 0")
     half_step = 0.5 / fps
     held: TimedT | None = None
     last_gap = 0.0

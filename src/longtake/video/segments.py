@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from longtake.errors import ConfigError
 from longtake.types import Segment, SegmentSpec, SourceReport
@@ -151,7 +151,7 @@ class SegmentStream:
         """Stop reading and free the decoder."""
         self._line.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> SegmentStream:
         return self
 
     def __exit__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from longtake.types import Frame, SourceReport
 from longtake.video.address import Address, parse_address
@@ -84,7 +84,7 @@ class Source:
         """Stop reading and free the decoder."""
         self._frames.close()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Source:
         return self
 
     def __exit__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 BACK_LIMIT_SECONDS = 1.0
 """Going back further than this is a joined recording, not a rounding slip."""
@@ -222,6 +222,7 @@ class TimestampChooser:
         return pts
 
 
+@runtime_checkable
 class HasPts(Protocol):
     """Anything with a timestamp that may be missing."""
 

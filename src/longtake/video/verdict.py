@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from longtake.video.picture import UPRIGHT, Orientation
 from longtake.video.tally import Declared, Tally
@@ -22,6 +22,7 @@ MAX_NAMED = 5
 """So many places are named, the rest is counted."""
 
 
+@runtime_checkable
 class Facts(Protocol):
     """The two sides of a container: what it declares, and what a run over it counted."""
 
