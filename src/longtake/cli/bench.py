@@ -1,0 +1,59 @@
+"""``longtake bench``: speed and memory, each figure beside the bar it has to clear."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+
+def bench(
+    name: Annotated[
+        Literal["scan", "stream"],
+        typer.Argument(help="scan: the SSM against its FFT form. stream: memory and time over a long video."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    minutes: Annotated[float, typer.Option(help="For stream: length of the video, at least 3.")] = 60.0,
+    model: Annotated[str, typer.Option(help="For stream: a bundled name or a checkpoint folder.")] = "toybox-sts",
+    data: Annotated[
+        Path | None, typer.Option(help="For stream: folder that keeps the video; else ~/.cache/longtake.")
+    ] = None,
+) -> None:
+    """Measure speed and memory in a process of its own, without disturbing this one."""
+    result = _measure(name, minutes, model, data or _cache())
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _print_table(result)
+
+
+def _measure(name: str, minutes: float, model: str, folder: Path) -> dict[str, Any]:
+    if name == "scan":
+        from longtake.eval.bench_scan import bench_scan
+
+        return bench_scan()
+    from longtake.eval.bench_stream import bench_stream
+
+    return bench_stream(minutes, model, folder)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "longtake"
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"longtake bench {result['name']}", box=None, pad_edge=False)
+    for column in ("what", "measured", "bar", ""):
+        table.add_column(column, justify="right" if column in ("measured", "bar") else "left", no_wrap=True)
+    for ratio, value in result["ratios"].items():
+        least, most = result["raw"]["bars"].get(ratio, (None, None))
+        bar = f"<= {most:g}" if most is not None else "" if least is None else f">= {least:g}"
+        held = (least is None or value >= least) and (most is None or value <= most)
+        table.add_row(ratio, f"{value:.3f}", bar, ("holds" if held else "missed") if bar else "")
+    Console().print(table, markup=False)
