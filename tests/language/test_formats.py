@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import stat
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -192,53 +189,3 @@ def test_format_follows_the_suffix(name: str, to: formats.Format) -> None:
 def test_unknown_suffix_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ConfigError, match=r"\.vtt"):
         formats.format_of(name)
-
-
-def test_write_whole_leaves_nothing_when_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "events.srt"
-    target.write_text("old")
-
-    def interrupt(path: Path, target: Path) -> None:
-        assert path.read_text() == "new"
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        formats.write_whole(target, "new")
-    assert [path.name for path in tmp_path.iterdir()] == ["events.srt"]
-    assert target.read_text() == "old"
-
-
-def test_write_whole_makes_folders_and_keeps_a_link(tmp_path: Path) -> None:
-    real = tmp_path / "real.txt"
-    (tmp_path / "link.txt").symlink_to(real)
-    formats.write_whole(tmp_path / "link.txt", "one")
-    formats.write_whole(tmp_path / "new" / "ünïcode 図.txt", "two")
-    assert real.read_text() == "one"
-    assert (tmp_path / "link.txt").is_symlink()
-    assert (tmp_path / "new" / "ünïcode 図.txt").read_text() == "two"
-
-
-def test_write_whole_gives_a_new_file_the_usual_permissions(tmp_path: Path) -> None:
-    formats.write_whole(tmp_path / "a.txt", "")
-    (tmp_path / "b.txt").write_text("")
-    assert stat.S_IMODE((tmp_path / "a.txt").stat().st_mode) == stat.S_IMODE((tmp_path / "b.txt").stat().st_mode)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_write_whole_never_replaces_a_pipe(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    formats.write_whole(pipe, "through")
-    assert os.read(reader, 100) == b"through"
-    os.close(reader)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-@pytest.mark.parametrize("place", ["a folder", "file/below.srt"])
-def test_write_whole_says_why_it_cannot(tmp_path: Path, place: str) -> None:
-    (tmp_path / "a folder").mkdir()
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"cannot write .*; choose another output"):
-        formats.write_whole(tmp_path / place, "text")

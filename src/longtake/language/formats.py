@@ -1,13 +1,12 @@
 """Events as text, JSON lines, one JSON file, SRT or WebVTT.
 
 Times are rounded to whole milliseconds first and everything is written from those, so ``1.9996`` is ``00:00:02,000``
-and never ``,1000``, and every format tells the same time. A file appears whole or not at all.
+and never ``,1000``, and every format tells the same time.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -131,31 +130,6 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """``text`` without lone surrogates (undecodable file names have them), which UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def write_whole(path: str | Path, text: str) -> None:
-    """Write a file that appears whole or not at all, also when interrupted.
-
-    What is not an ordinary file (``/dev/stdout``, a pipe) is written to as it is, never replaced.
-
-    Raises:
-        ConfigError: It cannot be written.
-    """
-    path = Path(path)
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
-            return
-        path = path.resolve()  # a link stays a link
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name[:100]}.{os.getpid()}.unfinished")
-        try:
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror or error}; choose another output") from error
 
 
 def _lines(results: Mapping[str, Sequence[Event]], to: Format) -> Iterable[str]:
