@@ -152,7 +152,7 @@ def _fill_stretch(
         labels.elapsed_ticks[rows, kind] = (seconds - stretch.action_start_seconds) / TICK_SECONDS
 
 
-def _shows(pose: Pose) -> np.ndarray:
+def _shows(pose: Pose) -> np.ndarray | np.bool_:
     margin = SHOWING * RADIUS * np.asarray(pose.scale)
     x = np.asarray(pose.x)
     return (x > -margin) & (x < 1.0 + margin)

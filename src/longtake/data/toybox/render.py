@@ -6,7 +6,7 @@ from collections import OrderedDict
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float32, UInt8
+from jaxtyping import Float, Float32, UInt8
 
 from longtake.data.toybox.backdrop import paint_backdrop
 from longtake.data.toybox.dice import Dice, random_bytes
@@ -129,7 +129,7 @@ def _noise_bank(size: int, sigma: float) -> UInt8[np.ndarray, "height width 3"]:
     return np.clip(spread, -NOISE_LIMIT, NOISE_LIMIT).astype(np.int8).view(np.uint8)
 
 
-def _light_waves(seed: int) -> Float32[np.ndarray, "3 3 2"]:
+def _light_waves(seed: int) -> Float[np.ndarray, "3 3 2"]:
     """Angular speed, phase and height of two slow waves per colour channel: one shared, one its own."""
     dice = Dice("light", seed)
     shared = (2.0 * np.pi / dice.uniform(15, 50), dice.uniform(0, 6.28), 0.7 * LIGHT_LIMIT)
