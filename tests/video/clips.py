@@ -15,6 +15,8 @@ BLOCK = 16
 COLUMNS, ROWS = 4, 3
 WIDTH, HEIGHT = COLUMNS * BLOCK, ROWS * BLOCK
 MILLISECOND = Fraction(1, 1000)
+COUNTING_CODECS = ("mpeg4", "mpeg2video", "gif", "mjpeg", "png")
+"""Their time base is the frame rate."""
 
 
 def picture(number: int, *, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
@@ -67,13 +69,13 @@ def make_video(
         stream.pix_fmt = pixel_format
         stream.gop_size = group
         stream.codec_context.thread_count = 1
-        if codec not in ("mpeg4", "mpeg2video", "gif", "mjpeg"):
+        if codec not in COUNTING_CODECS:
             stream.codec_context.time_base = MILLISECOND
         sound = container.add_stream("aac", rate=8000) if sound_seconds else None
         for number, time_ms in enumerate(times):
             frame = VideoFrame.from_ndarray(picture(number, width=size[0], height=size[1]), format="rgb24")
             frame = frame.reformat(format=pixel_format)
-            if codec in ("mpeg4", "mpeg2video", "gif", "mjpeg"):
+            if codec in COUNTING_CODECS:
                 frame.pts, frame.time_base = number, Fraction(1, fps)
             else:
                 frame.pts, frame.time_base = time_ms, MILLISECOND

@@ -24,7 +24,7 @@ class Address:
     """One source, resolved but not opened."""
 
     text: str
-    """As the person wrote it; used in messages."""
+    """As the person wrote it, without user name and password; used in messages."""
     kind: Kind
     target: str
     """What FFmpeg opens, or the folder."""
@@ -81,14 +81,15 @@ def _webcam(text: str, number: str, *, live: bool) -> Address:
     return Address(text=text, kind="device", target=target, format_name="video4linux2,v4l2", is_live=live)
 
 
-def _url(text: str, scheme: str, *, live: bool | None) -> Address:
+def _url(url: str, scheme: str, *, live: bool | None) -> Address:
+    text = re.sub(r"(?<=://)[^/@\s]*@", "", url)
     if scheme in HTTP_SCHEMES:
         options = {"reconnect": "1", "reconnect_delay_max": MAX_RECONNECT_SECONDS, "reconnect_max_retries": "3"}
-        return Address(text=text, kind="http", target=text, is_live=bool(live), options={} if live else options)
+        return Address(text=text, kind="http", target=url, is_live=bool(live), options={} if live else options)
     if scheme in LIVE_SCHEMES:
         # Over TCP no packet is lost; the default, UDP, gives grey pictures on a busy network.
         options = {"rtsp_transport": "tcp"} if scheme.startswith("rtsp") else {}
-        return Address(text=text, kind="stream", target=text, is_live=live is not False, options=options)
+        return Address(text=text, kind="stream", target=url, is_live=live is not False, options=options)
     raise SourceError(
         f"{text}: {scheme}:// is not a known kind of source; expected http, https, rtsp, rtmp, srt, udp, tcp or a path"
     )

@@ -23,8 +23,9 @@ from av.video.stream import VideoStream
 
 from longtake.errors import SourceError
 from longtake.video.address import Address
+from longtake.video.endings import ending_fault
 from longtake.video.mp4 import Mp4Facts
-from longtake.video.refuse import explain_no_video, explain_open_failure
+from longtake.video.refuse import encrypted, explain_no_video, explain_open_failure, file_path
 from longtake.video.tally import Declared, Tally
 from longtake.video.timeline import TimestampChooser
 
@@ -41,6 +42,8 @@ CONTINUOUS_JUMP_SECONDS = 3600.0
 TS_DISCONT_FLAG = 0x0200  # AVFMT_TS_DISCONT
 NO_TIMESTAMPS_FLAG = 0x0080  # AVFMT_NOTIMESTAMPS
 SEEKABLE_FORMATS = ("mov,", "matroska,")
+CONSTANT_RATE_FORMATS = ("matroska,", "mpegts", "mpeg", "ogg")
+"""Formats with one declared rate instead of a duration for each picture."""
 HIDING_CODECS = frozenset({"vp8", "vp9", "libvpx", "libvpx-vp9", "av1", "libdav1d", "libaom-av1", "mpeg4", "theora"})
 """Codecs with packets that rightly give no picture: hidden references, repeats."""
 
@@ -129,6 +132,7 @@ class VideoContainer:
             promises_whole=len(container.streams) == 1 or self._watches_others,
             fragment_seconds=mp4.fragment_seconds if mp4 is not None else None,
             hides_pictures=codec.name in HIDING_CODECS,
+            keeps_rate=container.format.name.startswith(CONSTANT_RATE_FORMATS),
             can_seek=self._address.kind == "file" and container.format.name.startswith(SEEKABLE_FORMATS),
         )
 
@@ -154,6 +158,7 @@ class VideoContainer:
                     if packet.stream_index != self._stream.index:
                         self._note_other(packet)
                     elif packet.size:
+                        self._refuse_encrypted(packet)
                         yield packet
                 return
             except ExitError as error:
@@ -169,6 +174,12 @@ class VideoContainer:
                 if errors >= MAX_READ_ERRORS:
                     return
 
+    def _refuse_encrypted(self, packet: Packet) -> None:
+        if self.tally.packets == 0 and (
+            packet.has_sidedata("encryption_info") or "enc_key_id" in self._stream.metadata
+        ):
+            raise encrypted(self._address)
+
     def _note_other(self, packet: Packet) -> None:
         if packet.pts is not None and packet.time_base:
             end = float((packet.pts + (packet.duration or 0)) * packet.time_base)
@@ -179,12 +190,18 @@ class VideoContainer:
         for packet in self.packets():
             yield from self.decode(packet)
         yield from self.drain()
+        path = file_path(self._address)
+        if path is not None and len(self._container.streams) == 1 and not self.tally.read_error:
+            fault = ending_fault(path, self._container.format.name, self.tally.end_byte)
+            self.tally.notes += [fault] if fault else []
 
     def decode(self, packet: Packet) -> list[Picture]:
         """Pictures that became ready with this packet; none, and a note in the tally, where it is damaged."""
         tally = self.tally
         tally.packets += 1
         tally.hidden_packets += packet.is_discard
+        if packet.pos is not None:
+            tally.end_byte = max(tally.end_byte, packet.pos + packet.size)
         tally.damaged_packets += packet.is_corrupt
         pts = None if packet.is_discard else packet.pts
         if pts is not None and (tally.latest is None or pts > tally.latest[0]):
@@ -215,8 +232,8 @@ class VideoContainer:
     def pictures_from(self, pts: int) -> Iterator[Picture]:
         """Pictures from the last keyframe at or before ``pts`` on; none where the container does not lead there.
 
-        Pictures that are shown before the keyframe but come after it in the file are left out: those of an open group of
-        pictures need frames from before the jump.
+        Pictures that are shown before the keyframe but come after it in the file are left out: those of an open group
+        need frames from before the jump.
         """
         try:
             self._container.seek(pts, stream=self._stream, backward=True)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,6 +14,8 @@ FIRST_BOXES = frozenset(
     {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"styp", b"moof", b"pnot", b"sidx", b"uuid"}
 )
 MAX_INDEX_BYTES = 64 << 20
+MAX_BOXES = 10_000
+"""Enough to meet a second movie; a long fragmented recording has many more."""
 DURATION_BOXES = re.compile(rb"(mvhd|mdhd|mehd)")
 
 
@@ -34,7 +37,7 @@ class Mp4Facts:
 def read_mp4_facts(path: Path) -> Mp4Facts | None:
     """Look at the boxes of a file; None where it is no MP4."""
     with path.open("rb") as file:
-        boxes = list(top_boxes(file))
+        boxes = list(islice(top_boxes(file), MAX_BOXES))
         if not boxes:
             return None
         index = b""

@@ -18,15 +18,15 @@ from longtake.video.folder import FolderContainer
 from longtake.video.options import ReadOptions
 from longtake.video.picture import Orientation, orientation_of
 from longtake.video.refuse import check_file
+from longtake.video.tally import Tally
 from longtake.video.timeline import Timeline, fill_missing_pts
-from longtake.video.verdict import Findings, lost_frames, warnings_about
+from longtake.video.verdict import Findings, count, lost_frames, warnings_about
 
 SEEK_MARGIN_SECONDS = 1.0
 """Start at least this far ahead of the wanted time, so that the sampler knows the frames before."""
-UNREADABLE_RATE = 0.5
-"""With more packets refused than this share, what does decode is noise."""
-UNREADABLE_PACKETS = 20
-"""Judge so only after this many packets."""
+VETTED_PACKETS = 16
+MAX_BAD_RATE = 0.5
+"""With more of the first packets refused than this share, the source is unreadable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,11 +100,10 @@ class Reader:
             first, pictures = self._second_try()
         pictures = chain((first,), pictures)
         sought = self._sought(first, start_seconds) if start_seconds > SEEK_MARGIN_SECONDS else None
-        for picture in pictures if sought is None else sought:
+        for picture in self._vetted(pictures if sought is None else sought):
             if self._options.on_damage == "raise":
                 self._refuse_damage()
             yield picture
-        self._refuse_noise()
         self._findings.is_partial = sought is not None
 
     def _second_try(self) -> tuple[Picture, Iterator[Picture]]:
@@ -164,18 +163,37 @@ class Reader:
                 'read on past it with on_damage="skip" or "hold"'
             )
 
-    def _refuse_noise(self) -> None:
-        """Encrypted data behind a header that hides it decodes to a few pictures of noise."""
-        tally = self._container.tally
-        if tally.bad_packets > UNREADABLE_PACKETS and tally.bad_packets > UNREADABLE_RATE * tally.packets:
+    def _vetted(self, pictures: Iterator[Picture]) -> Iterator[Picture]:
+        """Refuse a source whose beginning is mostly refused by the decoder: what does decode is noise.
+
+        Nothing of it is shown: while the beginning looks bad its pictures are held back.
+        """
+        waiting: list[Picture] = []
+        for picture in pictures:
+            waiting.append(picture)
+            tally = self._container.tally
+            looks_bad = bool(tally.bad_packets or tally.damaged_pictures)
+            if tally.packets < VETTED_PACKETS and looks_bad:
+                continue
+            self._refuse_noise(tally)
+            yield from waiting
+            waiting.clear()
+            if tally.packets >= VETTED_PACKETS:
+                break
+        self._refuse_noise(self._container.tally)
+        yield from waiting
+        yield from pictures
+
+    def _refuse_noise(self, tally: Tally) -> None:
+        if tally.bad_packets > MAX_BAD_RATE * tally.packets:
             raise SourceError(
-                f"{self._address.text}: {tally.bad_packets} of {tally.packets} packets are damaged or encrypted; "
-                "get a whole, unprotected copy"
+                f"{self._address.text}: {tally.bad_packets} of the first {tally.packets} packets are "
+                "damaged or encrypted; get a whole, unprotected copy"
             )
 
     def _nothing_decoded(self) -> SourceError:
         bad = self._container.tally.bad_packets
-        detail = f"{bad} damaged packets" if bad else "it holds no picture"
+        detail = count(bad, "damaged packet") if bad else "it holds no picture"
         return SourceError(f"{self._address.text}: no frame could be decoded ({detail})")
 
     @property

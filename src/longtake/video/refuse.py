@@ -36,8 +36,13 @@ def check_file(address: Address) -> Mp4Facts | None:
     except OSError as error:
         raise SourceError(f"{address.text}: cannot be read: {(error.strerror or str(error)).lower()}") from error
     if facts is not None and facts.is_encrypted:
-        raise SourceError(f"{address.text}: stream is encrypted (CENC); longtake needs an unprotected copy")
+        raise encrypted(address)
     return facts
+
+
+def encrypted(address: Address) -> SourceError:
+    """The error for protected video."""
+    return SourceError(f"{address.text}: stream is encrypted (CENC); longtake needs an unprotected copy")
 
 
 def file_path(address: Address) -> Path | None:

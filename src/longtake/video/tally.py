@@ -30,6 +30,8 @@ class Declared:
     """Duration in the index of a fragmented MP4."""
     hides_pictures: bool = False
     """The codec has packets that rightly give no picture."""
+    keeps_rate: bool = False
+    """Declares one rate for the stream and no time for each picture, so that a gap means lost pictures."""
     can_seek: bool = False
     """A jump to a keyframe gives the same frames as reading up to it."""
 
@@ -60,6 +62,8 @@ class Tally:
     """Interlaced: two packets may make one picture."""
     latest: tuple[int, int] | None = None
     """Highest timestamp of a packet, and its declared duration, in timestamp units."""
+    end_byte: int = 0
+    """Where the last packet ends in the file, roughly."""
     others_end_seconds: float = 0.0
     """Media time at which sound and the like ended."""
     read_error: str | None = None

@@ -71,11 +71,10 @@ class Timeline:
         return 0.0 if self._start_pts is None else self._start_pts * self._numerator / self._denominator
 
     def span_to(self, end_pts: int | None) -> float:
-        """Length from the first frame to the end of the last, which may be declared as a timestamp."""
-        rest = self._step
-        if end_pts is not None and self._last_pts is not None:
-            rest = max(rest, (end_pts - self._last_pts) * self._tick)
-        return self._last_seconds + rest
+        """Length from the first frame to the end of the last, as its packet declares it or else one more step."""
+        if end_pts is not None and self._last_pts is not None and end_pts > self._last_pts:
+            return self._last_seconds + (end_pts - self._last_pts) * self._tick
+        return self._last_seconds + self._step
 
     def start_at(self, pts: int) -> None:
         """Count from this timestamp: the first frame of the stream, of which only a later part is read."""
@@ -123,10 +122,12 @@ class Timeline:
         if self._num_equal >= STUCK_LIMIT:
             self.num_stuck += 1
             return self._guess()
+        seconds = self._since_origin(pts)
         if delta > 0:
             self._step = delta
-            self.regularity.see(pts - last_pts, duration or 0, self._tick, self._last_seconds)
-        return max(self._since_origin(pts), self._last_seconds)
+        if seconds > self._last_seconds:
+            self.regularity.see(seconds - self._last_seconds, (duration or 0) * self._tick, self._tick, seconds)
+        return max(seconds, self._last_seconds)
 
     def _since_origin(self, pts: int) -> float:
         assert self._origin is not None
@@ -148,25 +149,26 @@ class Regularity:
     lost frames, while the gaps of a variable-rate stream are its nature.
     """
 
-    MIN_REGULAR = 10
+    MIN_REGULAR = 24
     MAX_ODD_RATE = 0.02
     MAX_HOLE_RATE = 0.2
     MAX_HOLES_KEPT = 100
+    ROUNDING_SECONDS = 0.002
 
     def __init__(self) -> None:
-        self._duration = 0
+        self._duration = 0.0
         self._is_constant = True
         self._num_regular = self._num_odd = self._num_holes = self._num_missing = 0
         self._holes: list[tuple[float, float]] = []
 
-    def see(self, step: int, duration: int, tick: float, at_seconds: float) -> None:
-        """Note the step (timestamp units) from a frame of the declared ``duration`` to the next one."""
+    def see(self, step: float, duration: float, tick: float, seconds: float) -> None:
+        """Note the step to the frame at ``seconds``, which declares a ``duration``; all in seconds."""
         if not self._duration:
             self._duration = duration
-        self._is_constant &= abs(duration - self._duration) <= 1 and duration > 0
+        slack = tick + self.ROUNDING_SECONDS  # containers round to whole units and to milliseconds
+        self._is_constant &= duration > 0 and abs(duration - self._duration) <= slack
         if not self._is_constant:
             return
-        slack = 1 + 0.002 / tick  # containers round to whole units and to milliseconds
         num_steps = round(step / self._duration)
         if abs(step - num_steps * self._duration) > slack * max(1, num_steps):
             self._num_odd += 1
@@ -176,7 +178,7 @@ class Regularity:
             self._num_holes += 1
             self._num_missing += num_steps - 1
             if len(self._holes) < self.MAX_HOLES_KEPT:
-                self._holes.append((at_seconds, at_seconds + step * tick))
+                self._holes.append((seconds - step, seconds))
 
     @property
     def num_missing(self) -> int:

@@ -63,11 +63,27 @@ def lost_frames(facts: Facts, timeline: Timeline, findings: Findings) -> int:
     silent = num_silent(facts)
     if findings.is_partial:
         return tally.bad_packets
-    is_damaged = bool(tally.bad_packets or silent or tally.damaged_packets or tally.read_error)
+    is_damaged = bool(
+        tally.bad_packets or silent or tally.damaged_packets or tally.damaged_pictures or tally.read_error
+    )
     declared = facts.declared.frames
-    if declared and (is_damaged or (broken_promise(facts, timeline) or 0) > timeline.last_seconds):
+    missing_end = missing_seconds(facts, timeline)
+    if declared and (is_damaged or missing_end):
         return max(0, declared - tally.hidden_packets - findings.frames)
-    return max(tally.bad_packets + silent, timeline.regularity.num_missing)
+    return max(tally.bad_packets + silent, num_missing(facts, timeline) + round(missing_end * facts.declared.fps))
+
+
+def num_missing(facts: Facts, timeline: Timeline) -> int:
+    """Frames missing inside a stream that promises a constant rate."""
+    return timeline.regularity.num_missing if facts.declared.keeps_rate else 0
+
+
+def missing_seconds(facts: Facts, timeline: Timeline) -> float:
+    """By how much the pictures fall short of the duration declared for them."""
+    declared, span = facts.declared.pictures_seconds, span_seconds(facts, timeline)
+    if not declared or timeline.jumps or declared < span or not is_off(declared, timeline.last_seconds, span):
+        return 0.0
+    return declared - span
 
 
 def num_silent(facts: Facts) -> int:
@@ -84,14 +100,17 @@ def broken_promise(facts: Facts, timeline: Timeline) -> float | None:
     declared = facts.declared
     if timeline.jumps:
         return None
-    span = span_seconds(facts, timeline)
+    # How long the last frame stays is often unknown: anything from its own time to one step later is kept.
+    low, high = timeline.last_seconds, span_seconds(facts, timeline)
     for promise in (declared.pictures_seconds, declared.fragment_seconds):
-        if promise and is_off(promise, span):
+        if promise and is_off(promise, low, high):
             return promise
     whole, start, others = declared.whole_seconds, timeline.start_seconds, facts.tally.others_end_seconds
+    if not whole or not declared.promises_whole:
+        return None
     # Some containers count from their own zero, some to the end of the sound.
-    ends = (span, span + start, others, others - start)
-    return whole if whole and declared.promises_whole and all(is_off(whole, end) for end in ends) else None
+    ends = ((low, high), (low + start, high + start), (others, others), (others - start, others - start))
+    return whole if all(is_off(whole, *end) for end in ends) else None
 
 
 def span_seconds(facts: Facts, timeline: Timeline) -> float:
@@ -100,10 +119,10 @@ def span_seconds(facts: Facts, timeline: Timeline) -> float:
     return timeline.span_to(sum(latest) if latest else None)
 
 
-def is_off(declared: float, span: float) -> bool:
-    """A declared duration differs from the real one by more than rounding and habit explain."""
-    difference = abs(declared - span)
-    return difference > DURATION_TOLERANCE * min(declared, span) and difference > min(DURATION_SLACK_SECONDS, span / 2)
+def is_off(declared: float, low: float, high: float) -> bool:
+    """A declared duration is outside the real one's bounds by more than rounding and habit explain."""
+    difference = max(low - declared, declared - high)
+    return difference > DURATION_TOLERANCE * min(declared, high) and difference > min(DURATION_SLACK_SECONDS, high / 2)
 
 
 def warnings_about(facts: Facts, timeline: Timeline, findings: Findings) -> tuple[str, ...]:
@@ -118,7 +137,7 @@ def warnings_about(facts: Facts, timeline: Timeline, findings: Findings) -> tupl
 
 def _damage(facts: Facts, timeline: Timeline, findings: Findings) -> list[str]:
     tally, lines = facts.tally, list[str]()
-    lost, missing = lost_frames(facts, timeline, findings), timeline.regularity.num_missing
+    lost, missing = lost_frames(facts, timeline, findings), num_missing(facts, timeline)
     silent = 0 if findings.is_partial else num_silent(facts)
     if tally.damaged_names:
         lines.append(f"damaged pictures left out: {name_some(tally.damaged_names)}")
@@ -136,10 +155,10 @@ def _damage(facts: Facts, timeline: Timeline, findings: Findings) -> list[str]:
     broken = None if findings.is_partial else broken_promise(facts, timeline)
     if broken is not None:
         span = span_seconds(facts, timeline)
-        lines.append(
-            f"declared duration {broken:.1f} s, but the pictures span {span:.1f} s"
-            + ("; the source is incomplete or damaged" if broken > span and lines else "; the pictures are believed")
-        )
+        if missing_seconds(facts, timeline):
+            lines.append(f"the pictures end at {span:.1f} s of {broken:.1f} s: the source is cut off or damaged")
+        else:
+            lines.append(f"declared duration {broken:.1f} s, but the pictures span {span:.1f} s and are believed")
     return lines
 
 
