@@ -81,3 +81,11 @@ def test_commands_in_examples_exist(path: Path) -> None:
 def test_readme_opens_with_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.match(r"# longtake\n\n```bash\nmake demo +#.*\nmake test +#.*\n```\n", readme)
+
+
+def test_architecture_names_every_room_of_the_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    package = ROOT / "src" / "longtake"
+    rooms = [f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()]
+    rooms += [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
+    assert [room for room in rooms if f"`{room}" not in text] == []
