@@ -99,10 +99,12 @@ class Background(Generic[ItemT]):
                 self._on_drop(self._items.popleft())
             while len(self._items) >= self._depth and not self._stop.is_set():
                 self._changed.wait()
+            if self._stop.is_set():
+                return False
             self._items.append(item)
             self.beat()
             self._changed.notify_all()
-            return not self._stop.is_set()
+            return True
 
     # the consumer's side
 
