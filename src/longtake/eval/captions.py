@@ -110,6 +110,7 @@ def _evaluate(
         metrics=_headlines(cases, values, per_threshold, stories, rules) | {"exact": said.exact_rate},
         per_threshold=per_threshold,
         per_video=_per_video(cases, values, stories, said),
+        soda=stories.means,
         words=said.words,
         counts=_counts(cases, said, reference_sets, predicted),
         missing_videos=tuple(video for video in videos if video not in predicted),

@@ -39,7 +39,7 @@ class Case:
     """By set; sets without this video are left out here."""
     sets: tuple[int, ...]
     """Which sets those are."""
-    tious: tuple[Float[np.ndarray, "predictions references"], ...]
+    tious: tuple[Float[np.ndarray, "predictions _references"], ...]
     """By set."""
     missing: bool
     """The predictions lack this video altogether."""

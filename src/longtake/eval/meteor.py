@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import IO
 
@@ -116,18 +117,15 @@ class Meteor:
         return {pair: self._known[pair] for pair in wanted}
 
     def close(self) -> None:
-        """End the process, kindly at first."""
+        """End the process; it holds nothing that would need time to be put away."""
         process, self._process = self._process, None
         if process is not None:
-            assert process.stdin
-            assert process.stdout
-            try:
-                process.stdin.close()
-                process.wait(timeout=5)
-            except (OSError, subprocess.TimeoutExpired):
-                process.kill()
-                process.wait()
-            process.stdout.close()
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not yet written is of no use to a dead process
+                        pipe.close()
         if self._errors is not None:
             self._errors.close()
             self._errors = None
@@ -159,26 +157,26 @@ class Meteor:
             process.stdin.write("".join(_request(pair) for pair in batch))
             process.stdin.flush()
             return [_parse(process.stdout.readline()) for _ in batch]
-        except (OSError, ValueError) as error:
-            reason = f"gave no answer within {self._timeout_seconds:.0f} s" if late.is_set() else self._last_words()
+        except BaseException as error:
+            # Answers left unread would be taken for those of the next pairs, so the process ends with any error.
+            reason = f"gave no answer within {self._timeout_seconds:g} s" if late.is_set() else self._last_words(error)
             self.close()
-            raise JavaError(f"METEOR {reason}") from error
-        except BaseException:
-            self.close()  # unread answers would be taken for those of the next pairs
+            if isinstance(error, OSError | EOFError | ValueError):
+                raise JavaError(f"METEOR {reason}") from error
             raise
         finally:
             watchdog.cancel()
 
-    def _last_words(self) -> str:
-        if self._process is not None and self._errors is not None:
-            try:
-                self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                return "gave an answer that is not 23 numbers"
-            self._errors.seek(0)
-            said = " ".join(self._errors.read().decode(errors="replace").split())
-            return f"stopped with exit code {self._process.returncode}: {said[:200]}"
-        return "stopped"
+    def _last_words(self, error: BaseException) -> str:
+        assert self._process
+        assert self._errors
+        if isinstance(error, ValueError):
+            return str(error)
+        self._process.kill()
+        self._process.wait()
+        self._errors.seek(0)
+        said = " ".join(self._errors.read().decode(errors="replace").split())
+        return f"stopped: {said[:200] or 'no reason given'}"
 
 
 def _request(pair: Pair) -> str:
@@ -187,7 +185,12 @@ def _request(pair: Pair) -> str:
 
 
 def _parse(line: str) -> Statistics:
-    numbers = np.array([float(number) for number in line.split()])
+    if not line:
+        raise EOFError
+    try:
+        numbers = np.array([float(number) for number in line.split()])
+    except ValueError:
+        numbers = np.array([])
     if len(numbers) != NUM_STATISTICS:
-        raise ValueError(f"expected {NUM_STATISTICS} numbers, got {line!r}")
+        raise ValueError(f"answered {line.strip()[:80]!r}, expected {NUM_STATISTICS} numbers")
     return numbers

@@ -27,6 +27,8 @@ class CaptionReport:
     per_threshold: Mapping[str, tuple[float, ...]]
     """In the order of ``thresholds``."""
     per_video: Mapping[str, Mapping[str, object]]
+    soda: Mapping[str, tuple[float, float, float]]
+    """Precision, recall and F of SODA by type (``soda_a`` to ``soda_d`` in ``metrics`` are the Fs)."""
     words: Mapping[str, WordAccuracy]
     """Memory words by kind; empty where the references mark none."""
     counts: Mapping[str, int]
@@ -51,6 +53,10 @@ class CaptionReport:
             "thresholds": list(self.thresholds),
             "metrics": metrics,
             "per_threshold": {name: list(values) for name, values in self.per_threshold.items()},
+            "soda": {
+                kind: dict(zip(("precision", "recall", "f1"), scores, strict=True))
+                for kind, scores in self.soda.items()
+            },
             "memory_words": {kind: words.to_dict() for kind, words in self.words.items()},
             "counts": dict(self.counts),
             "missing_videos": list(self.missing_videos),
