@@ -303,10 +303,15 @@ def caption(
         from longtake.hub import load
 
         model = load(model)
-    if Caption not in model.supports:
-        raise UnsupportedRequest(f"{type(model).__name__} says no events (Caption), only answers; load another model")
+    require_captions(model)
     session: Session[Any] = Session(model, source=str(source), fps=fps)
     return (event for step in session.watch(source, on_lag=on_lag) for event in step.events)
+
+
+def require_captions(model: StreamModel[Any]) -> None:
+    """Raise UnsupportedRequest unless the model says events."""
+    if Caption not in model.supports:
+        raise UnsupportedRequest(f"{type(model).__name__} says no events (Caption), only answers; load another model")
 
 
 def _pace_of(stream: object) -> Progress:
