@@ -9,7 +9,6 @@ import logging
 import os
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -36,7 +35,7 @@ COMMANDS = {
     "probe": Entry("longtake.cli.probe", "probe", "What the reader sees in a video: frames, times, losses."),
     "toybox": Entry("longtake.cli.toybox", "app", "Make videos of Toybox, the procedural world."),
     "train": Entry("longtake.cli.train", "train", "Train a model from a recipe."),
-    "eval": Entry("longtake.cli.evaluate", "eval", "Run a model over a data set and measure it."),
+    "eval": Entry("longtake.cli.evaluate", "app", "Run a model over a data set and measure it."),
     "score": Entry("longtake.cli.score", "app", "Score predictions that are already there."),
     "bench": Entry("longtake.cli.bench", "bench", "Measure speed and memory."),
     "models": Entry("longtake.cli.models", "models", "List the bundled models, or show one."),
@@ -59,10 +58,10 @@ class LazyGroup(TyperGroup):
     """Knows its commands by name; imports one when it is called."""
 
     def list_commands(self, ctx: Context) -> list[str]:
-        return [name for name, entry in COMMANDS.items() if find_spec(entry.module) is not None]
+        return list(COMMANDS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Any:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
         target = getattr(import_module(entry.module), entry.attribute)
@@ -72,11 +71,11 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Context, formatter: Formatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
     def resolve_command(self, ctx: Context, args: list[str]) -> Any:
         # typer suggests from this mapping when a name is mistyped
-        self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
         return super().resolve_command(ctx, args)
 
 

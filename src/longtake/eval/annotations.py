@@ -69,18 +69,18 @@ def read_references(path: str | Path) -> Stories:
         SourceError: the file is missing or is not JSON.
         ConfigError: it is JSON of another layout.
     """
-    return references_from(_read_json(Path(path)), origin=str(path))
+    return references_from(read_json(Path(path)), origin=str(path))
 
 
 def read_predictions(path: str | Path) -> Stories:
-    """Read one prediction file: ActivityNet's layout, or JSON lines if it ends in ``.jsonl``.
+    """Read one prediction file: ActivityNet's layout, or if it ends in ``.jsonl`` the lines of ``caption`` or ``eval``.
 
     Raises as ``read_references``.
     """
     path = Path(path)
     if path.suffix == ".jsonl":
         return _predictions_from_lines(_read_text(path), origin=str(path))
-    return predictions_from(_read_json(path), origin=str(path))
+    return predictions_from(read_json(path), origin=str(path))
 
 
 def references_from(data: object, *, origin: str = "references") -> Stories:
@@ -168,6 +168,11 @@ def _predictions_from_lines(text: str, *, origin: str) -> Stories:
             continue
         where = f"{origin}: line {number}"
         fields = _mapping(_parse(line, where), where, '{"video", "start", "end", "sentence"}')
+        if "fingerprint" in fields:
+            continue  # the head of a file that ``longtake eval`` goes on from
+        if "events" in fields:
+            stories.setdefault(str(fields.get("video")), []).extend(_predicted_story(fields["events"], where))
+            continue
         if missing := [key for key in ("video", "start", "end", "sentence") if key not in fields]:
             raise ConfigError(f'{where}: has no "{missing[0]}", expected {{"video", "start", "end", "sentence"}}')
         event = _timed_sentence([fields["start"], fields["end"]], fields["sentence"], where)
@@ -183,7 +188,8 @@ def _read_text(path: Path) -> str:
         raise SourceError(f"cannot read {path}: {reason}; expected a JSON file") from error
 
 
-def _read_json(path: Path) -> object:
+def read_json(path: Path) -> object:
+    """The content of a JSON file. Raises SourceError if it is missing or is not JSON."""
     return _parse(_read_text(path), str(path))
 
 

@@ -25,7 +25,7 @@ class TextTools:
     def __init__(self, *, java: bool = True) -> None:
         """Start nothing yet. ``java=False`` leaves Java alone, for quick scores inside a training loop."""
         self.tokenizer: Literal["stanford", "python"] = "stanford" if java else "python"
-        self.unavailable: dict[str, str] = {} if java else {"meteor": "left out (java=False)"}
+        self.unavailable: dict[str, str] = {} if java else {"meteor": "left out on request"}
         self._meteor: Meteor | None = None
         self._tokens: dict[str, str] = {}
 

@@ -1,0 +1,129 @@
+"""``longtake eval``: run a model over a data set and measure it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longtake.eval.annotations import Stories
+    from longtake.eval.caption_data import CaptionData
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+FRESH_VIDEOS = 100
+
+
+@app.callback()
+def evaluate() -> None:
+    """Run a model over a data set and measure it."""
+
+
+@app.command()
+def captions(
+    dataset: Annotated[str, typer.Option(help="toybox.", show_default=False)],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set; for toybox without it, unseen videos are rendered.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="A bundled name, a checkpoint folder or a hub id.")] = "toybox-sts",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a field of the model's config: stack.carry=false."),
+    ] = None,
+    predictions: Annotated[Path | None, typer.Option(help="Score this file instead of running a model.")] = None,
+    limit: Annotated[int | None, typer.Option(help="The first N videos; without --data N videos, else 100.")] = None,
+    seed: Annotated[int, typer.Option(help="Without --data: which videos to render.")] = 0,
+    protocol: Annotated[str, typer.Option(help="As for longtake score.")] = "pdvc2021",
+    java: Annotated[bool, typer.Option(help="Without Java there is no METEOR and no SODA a to c.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Report as JSON, with each video's scores; a killed run goes on from it."),
+    ] = None,
+) -> None:
+    """Caption the videos of a data set and score the captions."""
+    from longtake.errors import ConfigError
+    from longtake.eval import TextTools, evaluate_captions, read_predictions
+    from longtake.eval.caption_data import CAPTION_DATASETS
+    from longtake.eval.protocols import protocol_named
+    from longtake.files import check_writable, write_whole
+
+    rules = protocol_named(protocol)
+    if dataset not in CAPTION_DATASETS:
+        raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(CAPTION_DATASETS)}")
+    if output is not None:
+        check_writable(output)
+    with ExitStack() as stack:
+        found = _data(data, limit, seed, stack)
+        said = read_predictions(predictions) if predictions else _predict(found, model, settings or [], output)
+        tools = stack.enter_context(TextTools(java=java))
+        report = evaluate_captions(found.references, said, protocol=rules, tools=tools)
+    result: dict[str, Any] = {
+        "task": "captions",
+        "model": str(predictions) if predictions else model,
+        "settings": settings or [],
+        "dataset": dataset,
+        "videos": len(found.videos),
+        "seed": found.seed,
+    }
+    if output is not None:
+        write_whole(output, json.dumps(result | report.to_dict(), indent=1) + "\n")
+    if as_json:
+        print(json.dumps(result | report.to_dict(per_video=False)))
+        return
+    from longtake.cli.caption_table import print_report
+
+    print_report(report, title=f"{result['model']} on {dataset}, {result['videos']} videos, seed {found.seed}")
+
+
+def _data(folder: Path | None, limit: int | None, seed: int, stack: ExitStack) -> CaptionData:
+    from tempfile import TemporaryDirectory
+
+    from longtake.eval.caption_data import open_toybox, render_toybox
+
+    if folder is not None:
+        return open_toybox(folder, limit=limit)
+    rendered = Path(stack.enter_context(TemporaryDirectory(prefix="longtake-toybox-")))
+    videos = FRESH_VIDEOS if limit is None else limit
+    with _bar("rendering", videos) as show:
+        render_toybox(rendered, videos=videos, seed=seed, on_progress=show)
+    return open_toybox(rendered)
+
+
+def _predict(data: CaptionData, name: str, settings: list[str], output: Path | None) -> Stories:
+    from longtake.config import apply_overrides
+    from longtake.eval.predict import PredictionFile, predict
+    from longtake.hub import find, load, read_config
+    from longtake.session import caption, require_captions
+
+    options = {}
+    if settings:
+        config = read_config(find(name))["config"]
+        options = {key: value for key, value in apply_overrides(config, settings).items() if value != config.get(key)}
+    model = load(name, **options)
+    require_captions(model)
+    kept = None
+    if output is not None:
+        path = output.with_suffix(".predictions.jsonl")
+        kept = PredictionFile(path, model=" ".join([name, *settings]), fingerprint=model.fingerprint)
+    with _bar("captioning", len(data.videos)) as show:
+        return predict(data, lambda video: caption(video, model), kept=kept, on_progress=show)
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
