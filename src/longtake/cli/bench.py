@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -37,7 +38,7 @@ def _measure(name: str, minutes: float, model: str, folder: Path) -> dict[str, A
         return bench_scan()
     from longtake.eval.bench_stream import bench_stream
 
-    return bench_stream(minutes, model, folder)
+    return bench_stream(minutes, model, folder, tell=lambda line: print(f"longtake: {line}", file=sys.stderr))
 
 
 def _cache() -> Path:

@@ -12,6 +12,7 @@ import logging
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -50,8 +51,12 @@ class StreamRun:
     threads: int = 0
 
 
-def bench_stream(minutes: float, model: str, folder: Path, seed: int = 0) -> dict[str, Any]:
+def bench_stream(
+    minutes: float, model: str, folder: Path, *, seed: int = 0, tell: Callable[[str], None] | None = None
+) -> dict[str, Any]:
     """Make the video if ``folder`` lacks it, read it in a process of its own, and judge.
+
+    ``tell`` is given a line before each part that takes long.
 
     Raises:
         ConfigError: The video would be too short to judge memory from minute 2 on.
@@ -60,7 +65,11 @@ def bench_stream(minutes: float, model: str, folder: Path, seed: int = 0) -> dic
         raise ConfigError(
             f"bench stream over {minutes:g} minutes; expected 3 or more, since memory is judged from minute 2 on"
         )
-    return judge(measure_apart(long_video(folder, minutes, seed), model))
+    tell = tell or logger.info
+    tell(f"making sure of a video of {minutes:g} minutes in {folder}")
+    video = long_video(folder, minutes, seed)
+    tell(f"reading {video.name} as fast as it goes")
+    return judge(measure_apart(video, model))
 
 
 def long_video(folder: Path, minutes: float, seed: int) -> Path:
@@ -71,7 +80,6 @@ def long_video(folder: Path, minutes: float, seed: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"toybox-v{TOYBOX_VERSION}-{minutes:g}min-seed{seed}.mp4"
     if not path.exists():
-        logger.info("making %s", path)
         write_video(make_script(seed, seconds=minutes * 60.0, split="test"), path)
     return path
 
