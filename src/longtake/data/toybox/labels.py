@@ -96,6 +96,7 @@ class _Timeline:
 @lru_cache(maxsize=16)
 def _timelines(script: Script) -> tuple[_Timeline, ...]:
     members: list[_Timeline] = []
+    acts = [*script.acts[:-1], (script.acts[-1][0], np.inf)]
     for index, (toy, track) in enumerate(zip(script.cast, tracks(script), strict=True)):
         own = [event for event in script.events if event.toy == index]
         arrivals = [event.start_seconds + TICK_SECONDS for event in own if event.action == "enters"]
@@ -109,7 +110,7 @@ def _timelines(script: Script) -> tuple[_Timeline, ...]:
                     np.array([event.start_seconds for event in own if event.action == action]) for action in COUNTED
                 ),
                 first_seen=0.0 if toy.start is not None else min(arrivals, default=np.inf),
-                presence=script.acts if toy.idle else tuple(script.acts[act] for act in toy.acts),
+                presence=tuple(acts[act] for act in (range(len(acts)) if toy.idle else toy.acts)),
             )
         )
     return tuple(members)

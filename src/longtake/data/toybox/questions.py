@@ -86,7 +86,7 @@ def questions_of(script: Script) -> tuple[Question, ...]:
         drafts = list({draft.question: draft for draft in dice.shuffled(list(_WRITERS[kind](story, dice)))}.values())
         dull = [draft for draft in drafts if draft.dull]
         drafts = [draft for draft in drafts if not draft.dull] + dull[:MAX_DULL]
-        asked = [_ask(kind, draft, dice) for draft in (drafts + dull[MAX_DULL:])[: 3 * quota]]
+        asked = [_ask(kind, draft, dice) for draft in (drafts + dull[MAX_DULL:])[: 4 * quota]]
         quota = min(quota, len(drafts))
         chosen += asked[:quota]
         spare += asked[quota:]
@@ -297,18 +297,20 @@ def _position(story: Story, dice: Dice) -> Iterator[_Draft]:
 
 
 def _sides(story: Story, when: str, seconds: float) -> Iterator[_Draft]:
-    rests = [(name, story.rest(toy, seconds), toy) for toy, name in enumerate(story.names)]
-    for name, rest, toy in rests:
-        for other_name, other, _ in rests[toy + 1 :]:
-            if rest is None or other is None or abs(float(rest.rest.x) - float(other.rest.x)) < 0.2:
-                continue
-            side = "left" if rest.rest.x < other.rest.x else "right"
-            yield _Draft(
-                question=f"is the {name} to the left or to the right of the {other_name} at the {when}?",
-                answer=side,
-                wrong=("left", "right"),
-                span=(0.0, 1.0) if when == "start" else (story.script.seconds - 0.5, story.script.seconds),
-            )
+    """How two toys stand to each other, where there is no doubt."""
+    rests = [(name, story.rest(toy, seconds)) for toy, name in enumerate(story.names)]
+    places = [(name, (float(rest.rest.x), float(rest.rest.y))) for name, rest in rests if rest is not None]
+    span = (0.0, 1.0) if when == "start" else (story.script.seconds - 0.5, story.script.seconds)
+    for index, (name, (x, y)) in enumerate(places):
+        for other, (u, v) in places[index + 1 :]:
+            if abs(x - u) > 0.2:
+                question = f"is the {name} to the left or to the right of the {other} at the {when}?"
+                sides = ("left", "right")
+                yield _Draft(question=question, answer=sides[x > u], wrong=sides, span=span)
+            if abs(y - v) > 0.2:
+                question = f"is the {name} above or below the {other} at the {when}?"
+                sides = ("above", "below")
+                yield _Draft(question=question, answer=sides[y > v], wrong=sides, span=span)
 
 
 _WRITERS: dict[str, Callable[[Story, Dice], Iterator[_Draft]]] = {
