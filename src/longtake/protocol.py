@@ -14,8 +14,9 @@ StateT = TypeVar("StateT")
 class StreamModel(Protocol[StateT]):
     """A model that takes in a video segment by segment and can be asked at any border.
 
-    State is a value: a frozen dataclass of tensors, tuples and numbers. ``advance`` returns a new one and never writes into
-    the one it was handed; ``respond`` never changes it. So asking forks for free and many streams share one model.
+    State is a value: a frozen dataclass of tensors, tuples and numbers. ``advance`` returns a new one and never
+    writes into the one it was handed; ``respond`` never changes it. So asking forks for free and many streams share
+    one model.
     """
 
     segment_spec: SegmentSpec

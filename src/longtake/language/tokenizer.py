@@ -1,8 +1,9 @@
 """Events to token ids and back.
 
 One vocabulary holds, in this order: pad, end of sequence, ``<event>``, one token per time bucket, and the words. What a
-decoding point says is ``(<event> <start> <end> word...)* <eos>``. The ``<event>`` token is there for greedy decoding: without
-it the end of sequence competes with every single start bucket, wins against each of them, and nothing is said (methods.md).
+decoding point says is ``(<event> <start> <end> word...)* <eos>``. The ``<event>`` token is there for greedy decoding:
+without it the end of sequence competes with every single start bucket, wins against each of them, and nothing is said
+(methods.md).
 
 Times are bucket numbers here; ``methods/`` turns them into seconds.
 """

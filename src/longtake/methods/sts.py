@@ -1,10 +1,10 @@
 """STS: a state-space model with a transfer state that captions a video while it plays.
 
-frames -> vision encoder -> bottleneck (a few tokens per frame) -> S4D stack, whose state crosses segment borders -> local text
-decoder, which says the events that ended in the segment just taken in.
+frames -> vision encoder -> bottleneck (a few tokens per frame) -> S4D stack, whose state crosses segment borders ->
+local text decoder, which says the events that ended in the segment just taken in.
 
-State: constant size. Per S4D layer one complex matrix, the last frames the encoder looks back at, the tokens the decoder
-reads at the present border, and the clock of the window in which events may have begun.
+State: constant size. Per S4D layer one complex matrix, the last frames the encoder looks back at, the tokens the
+decoder reads at the present border, and the clock of the window in which events may have begun.
 
 Source: "Time-Scaling State-Space Models for Dense Video Captioning", sections 3.1 to 3.4; docs/papers.md.
 """
@@ -121,8 +121,10 @@ class STS(nn.Module):
         """
         self._check(state, segment)
         frames = segment.pixels.to(self.frame_position.device).unsqueeze(0)
-        outputs, carried = self.take_in(frames, state.before, state.carried, state.seen_frames == 0)
-        history = torch.cat([state.before, frames], dim=1)
+        # Nothing came before the first frame of a stream, so that frame stands for it.
+        before = state.before if state.seen_frames else frames[:, :1].expand(-1, state.before.shape[1], -1, -1, -1)
+        outputs, carried = self.take_in(frames, before, state.carried)
+        history = torch.cat([before, frames], dim=1)
         window = self.config.time.num_buckets - 1
         clock = (*state.clock[:-1], *segment.pts_seconds)[-window:]
         return STSState(
@@ -158,11 +160,10 @@ class STS(nn.Module):
         frames: UInt8[Tensor, "batch time 3 height width"],
         before: UInt8[Tensor, "batch history 3 height width"],
         carried: tuple[Complex[Tensor, "rows dim modes"], ...],
-        first: bool,
     ) -> tuple[Float[Tensor, "batch time tokens dim"], tuple[Complex[Tensor, "rows dim modes"], ...]]:
-        """Frames through encoder, bottleneck and stack. ``first``: nothing came before, so the first frame stands for it."""
-        if first:
-            before = frames[:, :1].expand(-1, before.shape[1], -1, -1, -1)
+        """Frames through encoder, bottleneck and stack."""
+        if not self.config.stack.carry:
+            carried = self.stack.init_carried(frames.shape[0], self.config.bottleneck.num_tokens)
         tokens = self.bottleneck(self.encoder(frames, before).flatten(0, 1)).unflatten(0, frames.shape[:2])
         return self.stack(tokens, carried)
 
@@ -188,8 +189,8 @@ class STS(nn.Module):
         expected = (3, config.size, config.size)
         if tuple(segment.pixels.shape[1:]) != expected or segment.pixels.shape[0] > config.num_frames:
             raise StateError(
-                f"segment {segment.index} has shape {tuple(segment.pixels.shape)}, expected at most {config.num_frames} "
-                f"frames of {expected}; cut it with this model's segment_spec"
+                f"segment {segment.index} has shape {tuple(segment.pixels.shape)}, expected at most "
+                f"{config.num_frames} frames of {expected}; cut it with this model's segment_spec"
             )
         if config.time.encoding == "video" and not (segment.total_seconds or state.total_seconds):
             raise ConfigError(
@@ -213,7 +214,8 @@ def build_tokenizer(config: STSConfig) -> CaptionTokenizer:
     text = Tokenizer.from_str(name) if name.lstrip().startswith("{") else Tokenizer.from_pretrained(name)
     if text.get_vocab_size() > config.text_vocab_size:
         raise ConfigError(
-            f"tokenizer {name[:40]!r} has {text.get_vocab_size()} tokens, the model has room for {config.text_vocab_size}"
+            f"tokenizer {name[:40]!r} has {text.get_vocab_size()} tokens, "
+            f"the model has room for {config.text_vocab_size}; set text_vocab_size"
         )
     return CaptionTokenizer(text, config.time.num_buckets)
 

@@ -27,8 +27,9 @@ class StackConfig:
     """Width of each layer's MLP in units of its width; 0: no MLP."""
     dropout: float = 0.0
     order: Literal["one-by-one", "side-by-side"] = "one-by-one"
-    """``one-by-one``: the tokens of a frame follow each other in one sequence (the paper's). ``side-by-side``: the n-th tokens
-    of all frames form a sequence of their own, with its own carried state; one token then can stand for one thing."""
+    """``one-by-one``: the tokens of a frame follow each other in one sequence (the paper's). ``side-by-side``: the
+    n-th tokens of all frames form a sequence of their own, with its own carried state; one token then can stand for
+    one thing."""
     carry: bool = True
     """False: the state is reset at each segment (a baseline)."""
 
@@ -44,7 +45,8 @@ class TimeConfig:
     """How the decoder says times."""
 
     encoding: Literal["stream", "video"] = "stream"
-    """``stream``: buckets count grid steps back from the segment's end; ``video``: buckets divide the known duration."""
+    """``stream``: buckets count grid steps back from the segment's end; ``video``: buckets divide the known duration.
+    ``stream``: buckets count grid steps back from the segment's end; ``video``: buckets divide the known duration."""
     num_buckets: int = 33
     """``stream``: the window is ``num_buckets - 1`` grid steps; ``video``: the paper has 32."""
 
@@ -83,7 +85,7 @@ class STSConfig:
             raise ConfigError(f"shown is {self.shown!r}, expected 'all', 'last-frame' or 'last-token'")
         if self.time.encoding == "stream" and self.time.num_buckets <= self.num_frames:
             raise ConfigError(
-                f"{self.time.num_buckets} time buckets cannot hold a segment of {self.num_frames} frames; use more buckets"
+                f"{self.time.num_buckets} time buckets cannot hold a segment of {self.num_frames} frames; use more"
             )
         if not self.vocabulary and not self.text_vocab_size:
             raise ConfigError("an STS model needs a vocabulary, or text_tokenizer and text_vocab_size")

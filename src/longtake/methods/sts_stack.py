@@ -34,10 +34,7 @@ class STSStack(nn.Module):
         """Take in the tokens of any number of frames; splitting them over several calls changes nothing."""
         batch, time, num_tokens = tokens.shape[:3]
         side_by_side = self.config.order == "side-by-side"
-        if side_by_side:
-            hidden = tokens.transpose(1, 2).flatten(0, 1)
-        else:
-            hidden = tokens.flatten(1, 2)
+        hidden = tokens.transpose(1, 2).flatten(0, 1) if side_by_side else tokens.flatten(1, 2)
         after: list[Tensor] = []
         for layer, state in zip(self.layers, carried, strict=True):
             hidden, state = layer(hidden, state)

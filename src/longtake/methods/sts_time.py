@@ -1,8 +1,8 @@
 """The two time encodings of STS: seconds to buckets and back.
 
-``stream``: buckets count grid steps back from the segment's end, the last bucket being that end; an event that began before the
-window begins in bucket 0. Going back to seconds takes the frames' own timestamps. ``video``: buckets divide the length of the
-video, which must be known (the paper's encoding).
+``stream``: buckets count grid steps back from the segment's end, the last bucket being that end; an event that began
+before the window begins in bucket 0. Going back to seconds takes the frames' own timestamps. ``video``: buckets
+divide the length of the video, which must be known (the paper's encoding).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 
@@ -34,7 +33,7 @@ class MetricsLog:
         kept = [row for row in self.read() if int(str(row["step"])) <= step]
         fresh = self.path.with_suffix(".new")
         fresh.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        os.replace(fresh, self.path)
+        fresh.replace(self.path)
 
 
 def plot(metrics: Path, picture: Path) -> None:
@@ -49,7 +48,7 @@ def plot(metrics: Path, picture: Path) -> None:
     for name in ("loss", "captions", "stack_ended", "stack_memory", "cell"):
         points = [(row["step"], row[name]) for row in rows if name in row]
         above.plot(*_smooth(points), label=name)
-    for name in ("valid_f1", "valid_exact", "valid_words_first_back", "valid_words_count"):
+    for name in ("valid_f1", "valid_exact", "valid_memory_first_back", "valid_memory_count"):
         points = [(row["step"], row[name]) for row in rows if name in row]
         below.plot(
             [step for step, _ in points], [value for _, value in points], marker="o", label=name.removeprefix("valid_")
@@ -62,7 +61,7 @@ def plot(metrics: Path, picture: Path) -> None:
     fresh = picture.with_suffix(".new.png")
     figure.savefig(fresh, dpi=110)
     pyplot.close(figure)
-    os.replace(fresh, picture)
+    fresh.replace(picture)
 
 
 def _smooth(points: list[tuple[object, object]], width: int = 25) -> tuple[list[float], list[float]]:

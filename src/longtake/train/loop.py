@@ -1,7 +1,7 @@
 """The training loop: stages of a recipe one after the other, resumable at any step.
 
-Where a run is, is one number: the global step. Learning rates, material and validation follow from it and the recipe, so a
-killed run that is resumed sees what an unbroken one sees from its last checkpoint on.
+Where a run is, is one number: the global step. Learning rates, material and validation follow from it and the recipe,
+so a killed run that is resumed sees what an unbroken one sees from its last checkpoint on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from torch.utils.data import DataLoader
 from longtake.errors import CheckpointError, ConfigError
 from longtake.state.ssm import ssm_parameters
 from longtake.train.log import MetricsLog
+from longtake.train.material import Batch, Taken, ToyboxStage
 from longtake.train.objective import STSObjective
 from longtake.train.recipe import Recipe, StageConfig
-from longtake.train.toybox import Batch, ToyboxStage
 
 logger = logging.getLogger(__name__)
 
@@ -127,14 +127,11 @@ class Run:
             )
 
     def material(self, order: list[Place]) -> Iterator[tuple[Place, Batch]]:
-        objective = self.accelerator.unwrap_model(self.objective)
-        model = objective.model
         for stage in self.recipe.stages:
             mine = [place for place in order if place.stage is stage]
             if not mine:
                 continue
-            see = functools.partial(see_frozen, objective, self.accelerator) if stage.encoder_scale == 0 else None
-            data = ToyboxStage(stage, model.config, model.tokenizer, self.recipe.seed, "train", see)
+            data = self.stage_data(stage, "train")
             loader = DataLoader(
                 data,
                 batch_size=None,
@@ -143,6 +140,14 @@ class Run:
                 prefetch_factor=4 if self.recipe.workers else None,
             )
             yield from zip(mine, loader, strict=True)
+
+    def stage_data(self, stage: StageConfig, split: str) -> ToyboxStage:
+        objective = self.accelerator.unwrap_model(self.objective)
+        model, recipe = objective.model, self.recipe
+        taken = Taken(num_frames=recipe.frames_per_video, whole=recipe.whole_video is not None)
+        see = functools.partial(see_frozen, objective, self.accelerator, bool(taken.num_frames))
+        frozen = stage.encoder_scale == 0
+        return ToyboxStage(stage, model.config, model.tokenizer, recipe.seed, split, taken, see if frozen else None)
 
     def one_step(self, place: Place, batch: Batch) -> dict[str, float]:
         stage, rate = place.stage, learning_rate(place)
@@ -169,10 +174,14 @@ class Run:
         return values | {"gradient_norm": round(float(norm or 0.0), 4), "learning_rate": rate}
 
 
-def see_frozen(objective: STSObjective, accelerator: Accelerator, frames: Tensor) -> Tensor:
-    """Kept tokens of one whole video; runs where the video is drawn, beside the process that trains."""
+def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, frames: Tensor) -> Tensor:
+    """Kept tokens of one whole video; runs where the video is drawn, beside the process that trains.
+
+    ``spread``: frames come one by one with their own earlier frames, not as one run of frames.
+    """
     with torch.no_grad(), accelerator.autocast():
-        return objective.see(frames, whole_video=True)[1]
+        tokens = objective.see(frames, whole_video=not spread)[1]
+    return tokens.transpose(0, 1) if spread else tokens
 
 
 def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) -> list[dict[str, object]]:

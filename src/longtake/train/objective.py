@@ -1,4 +1,4 @@
-"""What is minimised: the captions' cross-entropy, and what is true at each frame, read by heads that training alone has.
+"""What is minimised: the captions' cross-entropy, and what is true at each frame, read by training's own heads.
 
 The heads teach the encoder what is where and the stack what to remember; they are not part of the saved model.
 """
@@ -12,8 +12,10 @@ from torch.nn import functional
 
 from longtake.data.toybox.world import ACTIONS, COLOURS, COUNTED, KINDS
 from longtake.language.tokenizer import PAD
+from longtake.methods.baselines import WholeVideo
 from longtake.methods.sts import STS
-from longtake.train.toybox import IGNORED, MEMORY_ANSWERS, MOST_COUNTS, Batch, Labels
+from longtake.train.labels import IGNORED, MEMORY_ANSWERS, MOST_COUNTS, Labels
+from longtake.train.material import Batch
 
 FRAME_HEADS = {"visible": 1, "colour": len(COLOURS), "place": 3, "action": len(ACTIONS)}
 STACK_HEADS = {
@@ -62,9 +64,10 @@ class KindHeads(nn.Module):
 class STSObjective(nn.Module):
     """An STS model with its training heads; ``forward`` returns the losses by name, ``loss`` among them."""
 
-    def __init__(self, model: STS) -> None:
+    def __init__(self, model: STS, whole: WholeVideo | None = None) -> None:
         super().__init__()
         self.model = model
+        self.whole = whole
         num_tokens, dim = model.config.bottleneck.num_tokens, model.config.bottleneck.dim
         self.cell_head = nn.Linear(model.encoder.dim, len(KINDS) + 1)
         self.frame_heads = KindHeads(num_tokens, dim, FRAME_HEADS)
@@ -114,6 +117,8 @@ class STSObjective(nn.Module):
     def scan(self, tokens: Float[Tensor, "batch time tokens dim"]) -> Float[Tensor, "batch time tokens dim"]:
         """The whole video at once, which equals segment by segment; with ``carry`` off, each segment from zero."""
         model, (batch, time) = self.model, tokens.shape[:2]
+        if self.whole is not None:
+            return self.whole(tokens)
         if model.config.stack.carry:
             return model.stack(tokens, model.stack.init_carried(batch, tokens.shape[2]))[0]
         size = model.config.num_frames
@@ -150,15 +155,20 @@ class STSObjective(nn.Module):
     def caption_loss(
         self, outputs: Float[Tensor, "batch time tokens dim"], tokens: Int[Tensor, "batch segments length"]
     ) -> Tensor:
-        memory, visible = shown_segments(self.model, outputs)
+        memory, visible = self.shown(outputs)
         targets = tokens.flatten(0, 1)
         inputs = functional.pad(targets, (1, 0), value=PAD)[:, :-1]
         logits = self.model.decoder(memory, inputs, visible)
         return functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=PAD)
 
+    def shown(self, outputs: Float[Tensor, "batch time tokens dim"]) -> tuple[Tensor, Tensor | None]:
+        """What the decoder reads at each decoding point, and which of it is real."""
+        return shown_segments(self.model, outputs) if self.whole is None else (self.whole.show(outputs), None)
+
 
 def shown_segments(model: STS, outputs: Float[Tensor, "batch time tokens dim"]) -> tuple[Tensor, Tensor | None]:
-    """What the decoder reads at each decoding point of whole videos, and which of it is real (the last may be short)."""
+    """What the decoder reads at each decoding point of whole videos, and which of it is real (the last may be short).
+    What the decoder reads at each decoding point of whole videos, and which of it is real (the last may be short)."""
     size = model.config.num_frames
     short = outputs.shape[1] % size
     whole = outputs[:, : outputs.shape[1] - short].unflatten(1, (-1, size))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from longtake.errors import ConfigError
+from longtake.methods.baselines import WholeVideoConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,8 @@ class StageConfig:
     """Weight of the loss on per-frame labels beside the captions' (``videos`` only)."""
     feature_noise: float = 0.05
     """Noise on the bottleneck's tokens in units of their standard deviation (``videos`` only)."""
+    file_share: float = 0.0
+    """Share of the videos that go through an H.264 file and the reader, as a user's do (``videos`` only)."""
     min_seconds: float = 40.0
     max_seconds: float = 120.0
     """Length of the videos (``videos`` only)."""
@@ -53,14 +56,18 @@ class Recipe:
 
     name: str
     method: Literal["sts"] = "sts"
-    baseline: str = ""
-    """Empty, or one of ``methods/baselines`` to train in the model's place."""
+    whole_video: WholeVideoConfig | None = None
+    """A global baseline to train in the place of the stack; times then need the ``video`` encoding."""
+    frames_per_video: int = 0
+    """Frames spread evenly over each video (the paper's 16 to 256); 0: all frames of the model's time grid."""
     seed: int = 0
     model: dict[str, Any] = field(default_factory=dict)
     """Fields of the method's config that differ from its defaults."""
     stages: tuple[StageConfig, ...] = ()
     start_from: str = ""
     """Checkpoint folder whose weights are taken where names and shapes agree; stages then go on from there."""
+    start_parts: tuple[str, ...] = ()
+    """Parts taken from there, for example ``["encoder", "bottleneck"]``; empty: all."""
     evaluate_every: int = 500
     """Steps between scores on the validation videos."""
     evaluate_videos: int = 24
@@ -70,5 +77,10 @@ class Recipe:
     """Processes that draw videos beside the one that trains."""
 
     def __post_init__(self) -> None:
+        sampled = self.frames_per_video or self.whole_video
+        if sampled and any(stage.data == "videos" and stage.encoder_scale for stage in self.stages):
+            raise ConfigError(
+                f"recipe {self.name}: whole_video and frames_per_video need encoder_scale = 0 in each stage"
+            )
         if not self.stages:
             raise ConfigError(f"recipe {self.name} has no stages; add at least one [[stages]] table")

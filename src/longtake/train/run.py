@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,17 +12,18 @@ from longtake import hub
 from longtake.config import from_dict, to_dict
 from longtake.data.toybox import make_script, vocabulary
 from longtake.errors import CheckpointError, ConfigError
+from longtake.methods.baselines import WholeVideo
 from longtake.methods.sts import STS
 from longtake.methods.sts_config import STSConfig
 from longtake.train.loop import Run, TrainProgress
+from longtake.train.material import Batch
 from longtake.train.objective import STSObjective
 from longtake.train.recipe import Recipe
-from longtake.train.toybox import video
-from longtake.train.validate import caption_video, quick_scores
+from longtake.train.validate import caption_video, scores
 
 
 def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[TrainProgress]:
-    """Run a recipe in ``folder``, yielding after each step; at the end ``folder/model`` is a checkpoint for ``hub.load``.
+    """Run a recipe in ``folder``, yielding after each step; ``folder/model`` becomes a checkpoint for ``hub.load``.
 
     Raises:
         ConfigError: the folder holds another run, or the recipe cannot work.
@@ -43,12 +43,12 @@ def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[Tra
     written.write_text(resolved)
     run = Run(recipe, objective, folder)
     first = run.resume() if resume else 0
-    judge = Judge(recipe, objective)
+    judge = Judge(run)
     for progress in run.steps(first):
         if progress.step % recipe.evaluate_every == 0 or progress.step == progress.total_steps:
-            scores = judge.scores(objective)
+            found = judge.scores(objective)
             run.log.add(
-                step=progress.step, stage=progress.stage, **{f"valid_{name}": value for name, value in scores.items()}
+                step=progress.step, stage=progress.stage, **{f"valid_{name}": value for name, value in found.items()}
             )
             export(objective, folder / "model")
         yield progress
@@ -56,10 +56,14 @@ def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[Tra
 
 def build_objective(recipe: Recipe) -> STSObjective:
     """The model of the recipe with its training heads, with the weights of ``start_from`` where they fit."""
-    model = STS(model_config(recipe))
-    objective = STSObjective(model)
+    config = model_config(recipe)
+    model, kept = STS(config), config.bottleneck
+    whole = recipe.whole_video and WholeVideo(
+        recipe.whole_video, config.stack, kept.num_tokens, kept.dim, config.num_frames
+    )
+    objective = STSObjective(model, whole)
     if recipe.start_from:
-        start_from(objective, Path(recipe.start_from))
+        start_from(objective, Path(recipe.start_from), recipe.start_parts)
     return objective
 
 
@@ -69,7 +73,7 @@ def model_config(recipe: Recipe) -> STSConfig:
     return from_dict(STSConfig, fields, where=f"recipe {recipe.name}: model")
 
 
-def start_from(objective: STSObjective, folder: Path) -> None:
+def start_from(objective: STSObjective, folder: Path, parts: tuple[str, ...] = ()) -> None:
     """Take over weights whose name and shape agree: of a run's checkpoint (heads too) or of a saved model."""
     from safetensors.torch import load_file
 
@@ -83,23 +87,36 @@ def start_from(objective: STSObjective, folder: Path) -> None:
     if found == places[1]:
         weights = {f"model.{name}": tensor for name, tensor in weights.items()}
     own = objective.state_dict()
-    fitting = {name: tensor for name, tensor in weights.items() if name in own and own[name].shape == tensor.shape}
+    prefixes = tuple(f"model.{part}." for part in parts)
+    fitting = {
+        name: tensor
+        for name, tensor in weights.items()
+        if name in own and own[name].shape == tensor.shape and (not parts or name.startswith(prefixes))
+    }
     objective.load_state_dict(fitting, strict=False)
 
 
 class Judge:
-    """Scores on validation videos that are drawn once."""
+    """Scores on validation videos that are drawn, and by a frozen encoder seen, once."""
 
-    def __init__(self, recipe: Recipe, objective: STSObjective) -> None:
-        config, tokenizer = objective.model.config, objective.model.tokenizer
-        scripts = [make_script(recipe.seed + index, split="valid") for index in range(recipe.evaluate_videos)]
-        self.videos = [video(script, config, tokenizer) for script in scripts]
+    def __init__(self, run: Run) -> None:
+        recipe = run.recipe
+        stage = next((stage for stage in reversed(recipe.stages) if stage.data == "videos"), None)
+        count = recipe.evaluate_videos if stage else 0
+        self.scripts = [make_script(recipe.seed + index, split="valid") for index in range(count)]
+        self.data = run.stage_data(stage, "valid") if stage else None
+        self.videos: list[Batch] = []
 
     def scores(self, objective: STSObjective) -> dict[str, float]:
+        """Empty for a run that trains on frames alone."""
+        if self.data is None:
+            return {}
         objective.eval()
         device = next(objective.parameters()).device
+        if not self.videos:
+            self.videos = [self.data.video(script) for script in self.scripts]
         pairs = [(batch.scripts[0], caption_video(objective, batch.to(device))) for batch in self.videos]
-        return quick_scores(pairs)
+        return scores(pairs)
 
 
 def export(objective: STSObjective, folder: Path) -> None:
@@ -108,7 +125,7 @@ def export(objective: STSObjective, folder: Path) -> None:
     hub.save(objective.model, fresh)
     if folder.exists():
         for path in fresh.iterdir():
-            os.replace(path, folder / path.name)
+            path.replace(folder / path.name)
         fresh.rmdir()
     else:
         fresh.rename(folder)

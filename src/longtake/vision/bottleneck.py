@@ -47,7 +47,9 @@ class Bottleneck(nn.Module):
         hidden, num_kept = self.before_last(tokens), self.kept.shape[0]
         return self.norm(self.blocks[-1](hidden[:, -num_kept:], hidden))
 
-    def attention(self, tokens: Float[Tensor, "batch tokens input_dim"]) -> Float[Tensor, "batch heads kept all_tokens"]:
+    def attention(
+        self, tokens: Float[Tensor, "batch tokens input_dim"]
+    ) -> Float[Tensor, "batch heads kept all_tokens"]:
         """Where the kept tokens look in the last block: over the frame's tokens, then over each other."""
         hidden, num_kept = self.before_last(tokens), self.kept.shape[0]
         query, key, _ = self.blocks[-1].heads(hidden[:, -num_kept:], hidden)  # pyright: ignore[reportCallIssue]

@@ -1,7 +1,8 @@
 """Frame encoders: 8-bit frames to a grid of visual tokens per frame.
 
-Two kinds, one signature: a small convolutional one that also sees how the picture changed (``conv``, for models trained from
-scratch on little compute), and any vision model of transformers by name or config (``transformers``; the paper's ViT-L/16).
+Two kinds, one signature: a small convolutional one that also sees how the picture changed (``conv``, for models
+trained from scratch on little compute), and any vision model of transformers by name or config (``transformers``; the
+paper's ViT-L/16).
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ class ConvEncoder(nn.Module):
     def with_differences(
         self, frames: UInt8[Tensor, "batch time 3 height width"], before: UInt8[Tensor, "batch history 3 height width"]
     ) -> Float[Tensor, "batch time channels rows columns"]:
-        """Patches of the present frame in [-1, 1] and, for each earlier one, what changed since (x2: changes are small)."""
+        """Patches of the present frame in [-1, 1] and, for each earlier one, what changed since (x2: changes are
+        small)."""
         time = frames.shape[1]
         patches = functional.pixel_unshuffle(torch.cat([before, frames], dim=1), self.patch)
         whole = patches.to(self.position.dtype) / 127.5 - 1.0
@@ -126,7 +128,8 @@ class ConvEncoder(nn.Module):
 
 
 class TransformersEncoder(nn.Module):
-    """Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token."""
+    """Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token.
+    Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token."""
 
     history = 0
 
@@ -142,8 +145,8 @@ class TransformersEncoder(nn.Module):
         model_config = getattr(model_config, "vision_config", model_config)
         if model_config.image_size not in (height, [height, width], (height, width)):
             raise ConfigError(
-                f"encoder {config.model or model_config.model_type} takes {model_config.image_size} px, the segment spec "
-                f"says {width}x{height}; set the same size in both"
+                f"encoder {config.model or model_config.model_type} takes {model_config.image_size} px, "
+                f"the segment spec says {width}x{height}; set the same size in both"
             )
         # The pooler of a ViT is not used: captions need the tokens.
         extra = {"add_pooling_layer": False} if model_config.model_type == "vit" else {}

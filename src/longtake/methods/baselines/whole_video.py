@@ -57,8 +57,8 @@ class WholeVideo(nn.Module):
                 block, stack.num_layers, norm=nn.LayerNorm(dim), enable_nested_tensor=False
             )
 
-    def forward(self, tokens: Float[Tensor, "batch time tokens dim"]) -> Float[Tensor, "batch shown dim"]:
-        """What the decoder reads of a whole video.
+    def forward(self, tokens: Float[Tensor, "batch time tokens dim"]) -> Float[Tensor, "batch time tokens dim"]:
+        """Every token of a whole video with what it knows of the others.
 
         Raises:
             ConfigError: the video has more frames than there are positions.
@@ -66,14 +66,18 @@ class WholeVideo(nn.Module):
         batch, time, num_tokens = tokens.shape[:3]
         if time > self.config.max_frames:
             raise ConfigError(f"video has {time} frames, this baseline was made for at most {self.config.max_frames}")
-        places = self.frame_position[:time, None] + self.token_position
         if isinstance(self.mixer, STSStack):
-            outputs = self.mixer(tokens, self.mixer.init_carried(batch, num_tokens))[0] + places
-        else:
-            outputs = self.mixer((tokens + places).flatten(1, 2)).unflatten(1, (time, num_tokens)) + places
+            return self.mixer(tokens, self.mixer.init_carried(batch, num_tokens))[0]
+        placed = tokens + self.frame_position[:time, None] + self.token_position
+        return self.mixer(placed.flatten(1, 2)).unflatten(1, (time, num_tokens))
+
+    def show(self, outputs: Float[Tensor, "batch time tokens dim"]) -> Float[Tensor, "batch shown dim"]:
+        """What the decoder reads (``WholeVideoConfig.shown``)."""
+        time = outputs.shape[1]
+        placed = outputs + self.frame_position[:time, None] + self.token_position
         if self.config.shown == "all":
-            return outputs.flatten(1, 2)
-        last = outputs[:, :, -1]
+            return placed.flatten(1, 2)
+        last = placed[:, :, -1]
         if self.config.shown == "final-token":
             return last[:, -1:]
         ends = [*range(self.segment - 1, time - 1, self.segment), time - 1]

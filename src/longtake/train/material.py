@@ -6,8 +6,10 @@ So a run that was killed goes on with exactly the items it would have seen.
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,57 +17,25 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from longtake.data.toybox import KINDS, Renderer, Script, frame_labels, make_script
+from longtake.data.toybox import Renderer, Script, make_script
+from longtake.data.toybox.write import write_video
 from longtake.language.tokenizer import PAD, CaptionTokenizer, TimedText
 from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_bucket, video_bucket
+from longtake.train.labels import Labels, labels_of
 from longtake.train.recipe import StageConfig
+from longtake.video import segments
 
-IGNORED = -100
-MEMORY_KINDS = ("first_back", "count", "place")
-MEMORY_ANSWERS = (
-    "enters",
-    "comes back",
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "to a new place",
-    "back to where it started",
-    "to the left",
-    "to the right",
-)
-MOST_COUNTS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Labels:
-    """What is true at each frame of each kind of toy; integer labels are IGNORED where nothing is to be learned."""
-
-    visible: Float[Tensor, "batch time kinds"]
-    colour: Int[Tensor, "batch time kinds"]
-    action: Int[Tensor, "batch time kinds"]
-    place: Float[Tensor, "batch time kinds 3"]
-    """x, y and scale."""
-    cell: Int[Tensor, "batch time rows columns"]
-    """Kind of the toy whose middle lies there, ``len(KINDS)`` for none."""
-    elapsed: Int[Tensor, "batch time kinds"]
-    """Ticks since the present action began."""
-    counts: Int[Tensor, "batch time kinds counted"]
-    home: Int[Tensor, "batch time kinds"]
-    ended: Int[Tensor, "batch time kinds"]
-    """Action of the event that ended at this frame, 0 for none."""
-    length: Int[Tensor, "batch time kinds"]
-    """Ticks that event took."""
-    memory: Int[Tensor, "batch time kinds"]
-    """Index into MEMORY_ANSWERS of the words of that event's sentence."""
+NUM_LENGTHS = 10
+"""Different lengths of video in a stage: enough to leave last segments of any size, few enough that blocks of memory
+are used again instead of piling up (measured: 15 GB against 5 GB)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
     """Material of one step."""
 
-    frames: UInt8[Tensor, "batch time 3 height width"]
+    frames: UInt8[Tensor, "items frames 3 height width"]
     labels: Labels
     tokens: Int[Tensor, "batch segments length"]
     """What is said at each decoding point, padded with PAD; no segments for ``frames`` stages."""
@@ -80,6 +50,16 @@ class Batch:
         return Batch(frames=self.frames.to(device), labels=labels, tokens=tokens, scripts=self.scripts, seen=seen)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What is taken of a video in experiments; the defaults are what the bundled model gets: all of it, as a stream."""
+
+    num_frames: int = 0
+    """Frames spread evenly over the video, each with the encoder's earlier frames just before it; 0: the time grid."""
+    whole: bool = False
+    """All events are said at the end."""
+
+
 class ToyboxStage(Dataset[Batch]):
     """Batches of a stage by index."""
 
@@ -90,8 +70,10 @@ class ToyboxStage(Dataset[Batch]):
         tokenizer: CaptionTokenizer,
         seed: int,
         split: str,
+        taken: Taken,
         see: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
+        self.taken = taken
         self.see = see
         """Frames of one whole video to kept tokens, where the encoder is frozen."""
         self.stage = stage
@@ -111,16 +93,17 @@ class ToyboxStage(Dataset[Batch]):
         if self.stage.data == "frames":
             return stack([item for seed in seeds for item in moments(seed, self.split, self.model)])
         chooser = random.Random(f"{self.seed}/{self.stage.name}/{index}")
-        seconds = round(4 * chooser.uniform(self.stage.min_seconds, self.stage.max_seconds)) / 4
-        videos = [
-            video(make_script(seed, seconds=seconds, split=self.split), self.model, self.tokenizer) for seed in seeds
-        ]
-        return stack(videos if self.see is None else [seen_by(item, self.see) for item in videos])
+        lengths = np.linspace(self.stage.min_seconds, self.stage.max_seconds, NUM_LENGTHS)
+        seconds = round(4 * float(chooser.choice(list(lengths)))) / 4
+        return stack([self.video(make_script(seed, seconds=seconds, split=self.split)) for seed in seeds])
 
-
-def seen_by(item: Batch, see: Callable[[Tensor], Tensor]) -> Batch:
-    """The batch with its frames already encoded; the frames themselves are no longer needed."""
-    return replace(item, frames=item.frames[:, :0], seen=see(item.frames))
+    def video(self, script: Script) -> Batch:
+        """One video as this stage takes it, encoded already where the encoder is frozen."""
+        item = video(script, self.model, self.tokenizer, self.taken)
+        if random.Random(f"file/{script.split}/{script.seed}").random() < self.stage.file_share:
+            item = replace(item, frames=through_a_file(script, self.model, item.frames.shape[1]))
+        # Once encoded, the frames themselves are no longer needed.
+        return item if self.see is None else replace(item, frames=item.frames[:, :0], seen=self.see(item.frames))
 
 
 def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_labelled: int = 2) -> list[Batch]:
@@ -149,15 +132,32 @@ def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_l
     return found
 
 
-def video(script: Script, model: STSConfig, tokenizer: CaptionTokenizer) -> Batch:
-    """A whole video on the model's time grid, with what is to be said at each decoding point."""
-    times = np.arange(int(script.seconds * model.fps)) / model.fps
+def video(script: Script, model: STSConfig, tokenizer: CaptionTokenizer, taken: Taken) -> Batch:
+    """A whole video on the model's time grid, or a few of its frames, with what is to be said at each point."""
+    renderer = Renderer(script, size=model.size)
+    if taken.num_frames:
+        times = (np.arange(taken.num_frames) + 0.5) / taken.num_frames * script.seconds
+        back = np.arange(model.encoder.history, -1, -1) / model.fps
+        frames = torch.cat([draw(renderer, np.maximum(time - back, 0.0)) for time in times])
+    else:
+        times = np.arange(int(script.seconds * model.fps)) / model.fps
+        frames = draw(renderer, times)
     return Batch(
-        frames=draw(Renderer(script, size=model.size), times),
+        frames=frames,
         labels=labels_of(script, times, model),
-        tokens=tokens_of(script, len(times), model, tokenizer),
+        tokens=tokens_of(script, times, model, tokenizer, whole=taken.whole),
         scripts=(script,),
     )
+
+
+def through_a_file(script: Script, model: STSConfig, num_frames: int) -> UInt8[Tensor, "1 time 3 height width"]:
+    """The frames as the reader delivers them from an mp4: with the traces of the codec and of its own resizing."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "video.mp4"
+        write_video(script, path)
+        with segments(path, model.segment_spec) as stream:
+            frames = torch.cat([segment.pixels for segment in stream])
+    return frames[:num_frames].unsqueeze(0)
 
 
 def draw(renderer: Renderer, times: np.ndarray) -> UInt8[Tensor, "1 time 3 height width"]:
@@ -166,81 +166,27 @@ def draw(renderer: Renderer, times: np.ndarray) -> UInt8[Tensor, "1 time 3 heigh
 
 
 def tokens_of(
-    script: Script, num_frames: int, model: STSConfig, tokenizer: CaptionTokenizer
+    script: Script, times: np.ndarray, model: STSConfig, tokenizer: CaptionTokenizer, *, whole: bool = False
 ) -> Int[Tensor, "1 segments length"]:
-    """Token ids per segment: the events whose end lies in it, in order of their ends."""
-    num_segments = -(-num_frames // model.num_frames)
-    said: list[list[TimedText]] = [[] for _ in range(num_segments)]
+    """Token ids per segment: the events whose end lies in it, in order of their ends; ``whole``: all in one row."""
+    num_frames, size = len(times), len(times) if whole else model.num_frames
+    said: list[list[TimedText]] = [[] for _ in range(-(-num_frames // size))]
     for event in sorted(script.events, key=lambda event: (event.end_seconds, event.start_seconds)):
-        end, start = round(event.end_seconds * model.fps), round(event.start_seconds * model.fps)
-        segment = end // model.num_frames
-        if end >= num_frames:
+        start, end = (int(np.searchsorted(times, t - 1e-6)) for t in (event.start_seconds, event.end_seconds))
+        if end >= num_frames and not whole:
             continue
-        border = min((segment + 1) * model.num_frames, num_frames)
-        buckets = model.time.num_buckets
+        segment = 0 if whole else end // size
+        border, buckets = min((segment + 1) * size, num_frames), model.time.num_buckets
         if model.time.encoding == "video":
             places = [video_bucket(t, script.seconds, buckets) for t in (event.start_seconds, event.end_seconds)]
         else:
             places = [stream_bucket(frame, border, buckets) for frame in (start, end)]
         said[segment].append(TimedText(start_bucket=places[0], end_bucket=places[1], text=event.sentence))
     rows = [tokenizer.encode(events) for events in said]
-    tokens = torch.full((1, num_segments, max(map(len, rows))), PAD)
+    tokens = torch.full((1, len(rows), max(map(len, rows))), PAD)
     for index, row in enumerate(rows):
         tokens[0, index, : len(row)] = torch.tensor(row)
     return tokens
-
-
-def labels_of(script: Script, times: np.ndarray, model: STSConfig) -> Labels:
-    truth = frame_labels(script, times)
-    visible = truth.visible.astype(bool)
-    present = truth.colour >= 0
-
-    def where(values: np.ndarray, mask: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.where(mask, values, IGNORED).astype(np.int64))[None]
-
-    ended, length, memory = ended_labels(script, times, model.fps)
-    place = np.stack([truth.x, truth.y, truth.scale], axis=-1).astype(np.float32)
-    counts = np.minimum(truth.counts, MOST_COUNTS)
-    return Labels(
-        visible=torch.from_numpy(visible.astype(np.float32))[None],
-        colour=where(truth.colour, visible),
-        action=where(truth.action, present),
-        place=torch.from_numpy(place)[None],
-        cell=torch.from_numpy(cells(truth.x, truth.y, visible, model.size // 8))[None],
-        elapsed=where(np.minimum(truth.elapsed_ticks, 31), present & (truth.action > 0)),
-        counts=where(counts, np.broadcast_to(present[..., None], counts.shape)),
-        home=where(truth.at_home, visible),
-        ended=where(ended, present),
-        length=where(length, ended > 0),
-        memory=where(memory, memory >= 0),
-    )
-
-
-def ended_labels(script: Script, times: np.ndarray, fps: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """At the first frame of rest after an event: its action, its length in ticks, and its memory words' index (or -1)."""
-    from longtake.data.toybox.world import ACTIONS
-
-    first = round(float(times[0]) * fps)
-    shape = (len(times), len(KINDS))
-    ended, length, memory = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
-    for event in script.events:
-        at = round(event.end_seconds * fps) - first
-        if 0 <= at < len(times):
-            kind = KINDS.index(script.cast[event.toy].kind)
-            ended[at, kind] = ACTIONS.index(event.action)
-            length[at, kind] = min(round((event.end_seconds - event.start_seconds) * fps), 31)
-            if event.memory:
-                memory[at, kind] = MEMORY_ANSWERS.index(event.memory[0].word)
-    return ended, length, memory
-
-
-def cells(x: np.ndarray, y: np.ndarray, visible: np.ndarray, side: int) -> np.ndarray:
-    """Kind of toy per cell of a ``side`` x ``side`` grid."""
-    grid = np.full((x.shape[0], side, side), len(KINDS), np.int64)
-    time, kind = np.nonzero(visible & (x >= 0) & (x < 1) & (y >= 0) & (y < 1))
-    column, row = (x[time, kind] * side).astype(int), (y[time, kind] * side).astype(int)
-    grid[time, row, column] = kind
-    return grid
 
 
 def stack(items: list[Batch]) -> Batch:
