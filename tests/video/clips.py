@@ -1,4 +1,4 @@
-"""Small videos made on the spot. Every picture shows its own number in black and white blocks, whatever the codec does."""
+"""Small videos made on the spot. Every picture shows its own number in black and white blocks."""
 
 from __future__ import annotations
 

@@ -51,9 +51,7 @@ def test_segments_have_the_shape_that_the_model_wants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "bars"), [((64, 32), "rows"), ((32, 64), "columns"), ((64, 64), "none")])
-def test_segments_keep_proportions_between_equal_black_bars(
-    tmp_path: Path, size: tuple[int, int], bars: str
-) -> None:
+def test_segments_keep_proportions_between_equal_black_bars(tmp_path: Path, size: tuple[int, int], bars: str) -> None:
     spec = SegmentSpec(num_frames=1, fps=1, height=64, width=64)
     path = make_video(tmp_path / "a.mov", codec="png", pixel_format="rgb24", size=size, frames=1)
     pixels = read(path, spec)[0].pixels[0].amax(dim=0)

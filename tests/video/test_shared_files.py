@@ -16,9 +16,27 @@ from longtake.video import probe, segments
 FAULTY = cases("videos_faulty")
 HEALTHY = cases("videos")
 SPEC = SegmentSpec(num_frames=4, fps=1, height=32, width=32)
-STOP_WORDS = {"cannot", "could", "file", "is", "a", "an", "the", "no", "not", "only", "missing", "be", "of", "or", "and"}
+STOP_WORDS = {
+    "cannot",
+    "could",
+    "file",
+    "is",
+    "a",
+    "an",
+    "the",
+    "no",
+    "not",
+    "only",
+    "missing",
+    "be",
+    "of",
+    "or",
+    "and",
+}
 
-needs_faulty = pytest.mark.skipif(not FAULTY, reason=f"no {SHARED / 'videos_faulty'} (LONGTAKE_SHARED names its folder)")
+needs_faulty = pytest.mark.skipif(
+    not FAULTY, reason=f"no {SHARED / 'videos_faulty'} (LONGTAKE_SHARED names its folder)"
+)
 needs_healthy = pytest.mark.skipif(not HEALTHY, reason=f"no {SHARED / 'videos'} (LONGTAKE_SHARED names its folder)")
 
 

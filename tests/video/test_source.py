@@ -43,9 +43,7 @@ def numbers(frames: list[Frame]) -> list[int]:
         ("a.flv", "libx264", "yuv420p"),
     ],
 )
-def test_frames_come_once_in_order_with_their_times(
-    tmp_path: Path, name: str, codec: str, pixel_format: str
-) -> None:
+def test_frames_come_once_in_order_with_their_times(tmp_path: Path, name: str, codec: str, pixel_format: str) -> None:
     frames = read(make_video(tmp_path / name, codec=codec, pixel_format=pixel_format, frames=30))
     assert numbers(frames) == list(range(30))
     assert [frame.pts_seconds for frame in frames] == pytest.approx([number / 25 for number in range(30)], abs=0.002)
@@ -66,9 +64,7 @@ def test_times_are_those_of_a_variable_rate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start_ms", [3000, 100_000])
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.ts"])
-def test_times_count_from_the_first_frame_wherever_the_media_starts(
-    tmp_path: Path, name: str, start_ms: int
-) -> None:
+def test_times_count_from_the_first_frame_wherever_the_media_starts(tmp_path: Path, name: str, start_ms: int) -> None:
     times = [start_ms + 40 * number for number in range(20)]
     path = make_video(tmp_path / name, times)
     assert [frame.pts_seconds for frame in read(path)] == pytest.approx([0.04 * number for number in range(20)])

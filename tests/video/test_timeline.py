@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -85,7 +86,7 @@ def test_timeline_never_goes_back_whatever_the_stamps(stamps: list[int | None]) 
     seconds = seconds_of(stamps, timeline())
     assert seconds == sorted(seconds)
     assert not seconds or seconds[0] == 0.0
-    assert all(after - before <= 10.0 for before, after in zip(seconds, seconds[1:], strict=False))
+    assert all(after - before <= 10.0 for before, after in itertools.pairwise(seconds))
 
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=60), st.integers(-(2**33), 2**33))

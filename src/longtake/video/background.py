@@ -32,6 +32,7 @@ class Background(Generic[ItemT]):
         name: str,
         depth: int,
         timeout_seconds: float,
+        grace_seconds: float = 0.0,
         on_drop: Callable[[ItemT], None] | None = None,
     ) -> None:
         """Start the thread.
@@ -41,12 +42,14 @@ class Background(Generic[ItemT]):
             name: The source, for messages.
             depth: Items that may wait.
             timeout_seconds: Longest the consumer waits without a sign of life from the source.
+            grace_seconds: Added to that where reads have a timeout of their own, which comes first and says more.
             on_drop: Never hold up the source; told of each dropped item.
         """
         self._work = work
         self._name = name
         self._depth = depth
         self._timeout_seconds = timeout_seconds
+        self._patience_seconds = timeout_seconds + grace_seconds
         self._on_drop = on_drop
         self._items: deque[ItemT] = deque()
         self._changed = threading.Condition()
@@ -136,7 +139,7 @@ class Background(Generic[ItemT]):
     def _wait(self, is_met: Callable[[], bool]) -> None:
         since = time.monotonic()
         while not is_met() and not self._is_done:
-            left = max(since, self._beat_at) + self._timeout_seconds - time.monotonic()
+            left = max(since, self._beat_at) + self._patience_seconds - time.monotonic()
             if left <= 0:
                 self._stop.set()
                 self._is_done = True

@@ -6,6 +6,7 @@ damaged one costs its own picture and not the rest of the file.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -169,10 +170,16 @@ class VideoContainer:
             except AvEOFError:
                 return
             except (FFmpegError, IndexError) as error:  # IndexError: PyAV, where damage makes a new stream appear
+                if self._is_open_end(error):
+                    return
                 errors += 1
                 self.tally.read_error = (getattr(error, "strerror", None) or str(error)).lower()
                 if errors >= MAX_READ_ERRORS:
                     return
+
+    def _is_open_end(self, error: Exception) -> bool:
+        """FFmpeg calls the end of an HTTP answer that declared no length an input/output error."""
+        return self._address.kind == "http" and self._container.size < 0 and getattr(error, "errno", None) == errno.EIO
 
     def _refuse_encrypted(self, packet: Packet) -> None:
         if self.tally.packets == 0 and (

@@ -17,7 +17,7 @@ from longtake.video.lag import LagClock, StrideControl
 from longtake.video.options import OnDamage, ReadOptions
 from longtake.video.reader import TimedPicture
 from longtake.video.sampling import first_tick, sample_ticks
-from longtake.video.source import AnyReader, new_reader
+from longtake.video.source import AnyReader, grace, new_reader
 
 OnLag: TypeAlias = Literal["wait", "drop", "stride"]
 
@@ -61,6 +61,7 @@ class SegmentStream:
             name=address.text,
             depth=SEGMENTS_AHEAD,
             timeout_seconds=options.timeout_seconds,
+            grace_seconds=grace(address, options),
             on_drop=self._count_dropped if self._on_lag == "drop" else None,
         )
         try:

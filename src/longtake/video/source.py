@@ -18,12 +18,19 @@ from longtake.video.reader import Reader
 FRAMES_AHEAD = 2
 """Frames that wait for the consumer; one of 4K takes 25 MB."""
 
+NETWORK_GRACE = 0.25
+
 AnyReader: TypeAlias = Reader | LiveReader
 
 
 def new_reader(address: Address, options: ReadOptions, *, sleep: Callable[[float], bool]) -> AnyReader:
     """The reader for this kind of source, opened."""
     return LiveReader(address, options, sleep=sleep) if address.is_live else Reader(address, options)
+
+
+def grace(address: Address, options: ReadOptions) -> float:
+    """Seconds by which network reads, which end by themselves at the timeout, come before the consumer's deadline."""
+    return options.timeout_seconds * NETWORK_GRACE if address.is_network else 0.0
 
 
 class Source:
@@ -39,7 +46,11 @@ class Source:
         self._options = options
         self._reader: AnyReader | None = None
         self._frames = Background[Frame](
-            self._read, name=address.text, depth=FRAMES_AHEAD, timeout_seconds=options.timeout_seconds
+            self._read,
+            name=address.text,
+            depth=FRAMES_AHEAD,
+            timeout_seconds=options.timeout_seconds,
+            grace_seconds=grace(address, options),
         )
         try:
             self._frames.wait_ready()
