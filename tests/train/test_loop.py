@@ -57,7 +57,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path) -> None:
 def test_labels_of_moments_are_learned(tmp_path: Path) -> None:
     stage = replace(SEE, steps=40, learning_rate=1e-2)
     losses = [progress.losses["loss"] for progress in train(replace(RECIPE, stages=(stage,)), tmp_path)]
-    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+    assert sum(losses[-5:]) < 0.75 * sum(losses[:5])
 
 
 @pytest.mark.parametrize("mixer", ["ssm", "transformer"])

@@ -150,6 +150,8 @@ class Run:
         return ToyboxStage(stage, model.config, model.tokenizer, recipe.seed, split, taken, see if frozen else None)
 
     def one_step(self, place: Place, batch: Batch) -> dict[str, float]:
+        # Noise and dropout follow from the step, so that a resumed run draws what an unbroken one draws.
+        torch.manual_seed(self.recipe.seed * 1_000_003 + place.step)
         stage, rate = place.stage, learning_rate(place)
         for group in self.optimizer.param_groups:
             scale = (stage.encoder_scale if group["seeing"] else 1.0) * (stage.ssm_scale if group["slow"] else 1.0)
