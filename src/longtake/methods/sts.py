@@ -28,7 +28,7 @@ from longtake.methods.sts_config import STSConfig, sts_large
 from longtake.methods.sts_stack import STSStack
 from longtake.methods.sts_time import stream_event, video_event
 from longtake.types import Caption, Event, Request, Response, Segment
-from longtake.vision import Bottleneck, build_encoder
+from longtake.vision import Bottleneck, ConvEncoder, TransformersEncoder, build_encoder
 
 PRESETS: dict[str, Callable[[], STSConfig]] = {"sts-large": sts_large}
 
@@ -61,7 +61,7 @@ class STS(nn.Module):
         super().__init__()
         self.config = config
         self.segment_spec = config.segment_spec
-        self.encoder = build_encoder(config.encoder, config.size, config.size)
+        self.encoder: ConvEncoder | TransformersEncoder = build_encoder(config.encoder, config.size, config.size)
         self.bottleneck = Bottleneck(config.bottleneck, self.encoder.dim)
         self.stack = STSStack(config.stack, config.bottleneck.dim)
         self.frame_position = nn.Parameter(torch.randn(config.num_frames, config.bottleneck.dim) * 0.1)

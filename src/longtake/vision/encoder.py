@@ -8,7 +8,7 @@ paper's ViT-L/16).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Float, UInt8
@@ -46,21 +46,7 @@ class EncoderConfig:
             raise ConfigError(f"encoder history is {self.history} frames, expected 0 or more")
 
 
-class FrameEncoder(Protocol):
-    """What ``methods/`` calls."""
-
-    history: int
-    """How many earlier frames the encoder must be given."""
-    num_tokens: int
-    """Tokens per frame."""
-    dim: int
-
-    def __call__(
-        self, frames: UInt8[Tensor, "batch time 3 height width"], before: UInt8[Tensor, "batch history 3 height width"]
-    ) -> Float[Tensor, "batch time tokens dim"]: ...
-
-
-def build_encoder(config: EncoderConfig, height: int, width: int) -> nn.Module:
+def build_encoder(config: EncoderConfig, height: int, width: int) -> ConvEncoder | TransformersEncoder:
     """The encoder that ``config`` names, for frames of ``height`` x ``width`` pixels."""
     if config.kind == "conv":
         return ConvEncoder(config, height, width)
@@ -131,7 +117,8 @@ class TransformersEncoder(nn.Module):
     """Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token.
     Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token."""
 
-    history = 0
+    history: int = 0
+    """How many earlier frames the encoder must be given."""
 
     def __init__(self, config: EncoderConfig, height: int, width: int) -> None:
         from transformers import AutoConfig, AutoModel
