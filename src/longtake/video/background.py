@@ -17,6 +17,12 @@ CLOSE_SECONDS = 2.0
 """A worker that does not stop within this time hangs in a read; it is left behind (it is a daemon)."""
 
 
+WORKING_SHARE = 0.01
+"""Of the deadline, spent computing: less is the waking up of a read that waits."""
+MAX_EXTENSIONS = 20
+"""Deadlines granted in a row to a worker that computes and gives nothing."""
+
+
 class Background(Generic[ItemT]):
     """Items of ``work``, made ahead of the consumer.
 
@@ -57,6 +63,9 @@ class Background(Generic[ItemT]):
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._beat_at = time.monotonic()
+        self._work_clock: int | None = None
+        self._worked_seconds = 0.0
+        self._extensions = 0
         self._thread = threading.Thread(target=self._run, name=f"longtake {name}", daemon=True)
         self._thread.start()
 
@@ -65,6 +74,7 @@ class Background(Generic[ItemT]):
     def beat(self) -> None:
         """The source is alive."""
         self._beat_at = time.monotonic()
+        self._extensions = 0
 
     def ready(self) -> None:
         """The source is open; items will follow."""
@@ -86,6 +96,8 @@ class Background(Generic[ItemT]):
         return not is_stopped
 
     def _run(self) -> None:
+        if hasattr(time, "pthread_getcpuclockid"):
+            self._work_clock = time.pthread_getcpuclockid(threading.get_ident())
         try:
             for item in self._work(self):
                 if not self._put(item):
@@ -140,6 +152,9 @@ class Background(Generic[ItemT]):
         since = time.monotonic()
         while not is_met() and not self._is_done:
             left = max(since, self._beat_at) + self._patience_seconds - time.monotonic()
+            if left <= 0 and self._is_working():
+                since = time.monotonic()
+                continue
             if left <= 0:
                 self._stop.set()
                 self._is_done = True
@@ -148,6 +163,14 @@ class Background(Generic[ItemT]):
                 )
                 return
             self._changed.wait(left)
+
+    def _is_working(self) -> bool:
+        """The worker did not wait but compute: a large picture on a busy machine takes its time, up to a limit."""
+        if self._work_clock is None or self._extensions >= MAX_EXTENSIONS:
+            return False
+        self._extensions += 1
+        before, self._worked_seconds = self._worked_seconds, time.clock_gettime(self._work_clock)
+        return self._worked_seconds - before > WORKING_SHARE * self._patience_seconds
 
     def _raise(self) -> None:
         error = self._error

@@ -33,7 +33,7 @@ class SegmentBuilder:
 
     def wants(self, tick: int) -> bool:
         """This grid point is not passed over by the stride."""
-        return self.is_empty or tick >= self._next_tick
+        return tick >= self._next_tick
 
     def add(self, tick: int, picture: TimedPicture, stride: int = 1) -> Iterator[Segment]:
         """Take the picture of a grid point; yields the segment if that completes it.

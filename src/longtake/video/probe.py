@@ -9,7 +9,7 @@ from longtake.types import SourceReport
 from longtake.video.address import parse_address
 from longtake.video.background import Background
 from longtake.video.options import ReadOptions
-from longtake.video.source import grace, new_reader
+from longtake.video.source import grace_of, new_reader
 
 LIVE_SECONDS = 10.0
 """How much of a live source is looked at."""
@@ -50,6 +50,6 @@ def probe(
             reader.close()
 
     with Background(
-        read, name=address.text, depth=1, timeout_seconds=timeout_seconds, grace_seconds=grace(address, options)
+        read, name=address.text, depth=1, timeout_seconds=timeout_seconds, grace_seconds=grace_of(address)
     ) as line:
         return next(line)

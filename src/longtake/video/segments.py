@@ -17,7 +17,7 @@ from longtake.video.lag import LagClock, StrideControl
 from longtake.video.options import OnDamage, ReadOptions
 from longtake.video.reader import TimedPicture
 from longtake.video.sampling import first_tick, sample_ticks
-from longtake.video.source import AnyReader, grace, new_reader
+from longtake.video.source import AnyReader, grace_of, new_reader
 
 OnLag: TypeAlias = Literal["wait", "drop", "stride"]
 
@@ -61,7 +61,7 @@ class SegmentStream:
             name=address.text,
             depth=SEGMENTS_AHEAD,
             timeout_seconds=options.timeout_seconds,
-            grace_seconds=grace(address, options),
+            grace_seconds=grace_of(address),
             on_drop=self._count_dropped if self._on_lag == "drop" else None,
         )
         try:
@@ -80,12 +80,12 @@ class SegmentStream:
                 if picture is None:
                     yield from builder.fill()
                     continue
+                if not builder.wants(tick):
+                    self._num_dropped += 1
+                    continue
                 if builder.is_empty and self._on_lag == "stride":
                     control.adapt(self._clock.lag_seconds)
-                if builder.wants(tick):
-                    yield from builder.add(tick, picture, control.stride)
-                else:
-                    self._num_dropped += 1
+                yield from builder.add(tick, picture, control.stride)
             yield from builder.flush()
         finally:
             reader.close()

@@ -18,7 +18,7 @@ from longtake.video.reader import Reader
 FRAMES_AHEAD = 2
 """Frames that wait for the consumer; one of 4K takes 25 MB."""
 
-NETWORK_GRACE = 0.25
+NETWORK_GRACE_SECONDS = 2.0
 
 AnyReader: TypeAlias = Reader | LiveReader
 
@@ -28,9 +28,9 @@ def new_reader(address: Address, options: ReadOptions, *, sleep: Callable[[float
     return LiveReader(address, options, sleep=sleep) if address.is_live else Reader(address, options)
 
 
-def grace(address: Address, options: ReadOptions) -> float:
+def grace_of(address: Address) -> float:
     """Seconds by which network reads, which end by themselves at the timeout, come before the consumer's deadline."""
-    return options.timeout_seconds * NETWORK_GRACE if address.is_network else 0.0
+    return NETWORK_GRACE_SECONDS if address.is_network else 0.0
 
 
 class Source:
@@ -50,7 +50,7 @@ class Source:
             name=address.text,
             depth=FRAMES_AHEAD,
             timeout_seconds=options.timeout_seconds,
-            grace_seconds=grace(address, options),
+            grace_seconds=grace_of(address),
         )
         try:
             self._frames.wait_ready()
