@@ -1,4 +1,4 @@
-"""One error tree. A message says what was got, what was expected and what to do; the command line prints it as one line."""
+"""One error tree. A message says what was got, what was expected and what to do, on one line."""
 
 
 class LongtakeError(Exception):

@@ -28,9 +28,8 @@ def test_events_round_trip(events: list[TimedText]) -> None:
 @given(st.lists(st.integers(0, TOKENIZER.vocab_size - 1), max_size=20))
 def test_any_ids_decode_to_events_with_words_and_times(ids: list[int]) -> None:
     for event in TOKENIZER.decode(ids):
-        assert (
-            0 <= event.start_bucket < 9 and 0 <= event.end_bucket < 9 and set(event.text.split()) <= {*WORDS, "<unk>"}
-        )
+        assert {event.start_bucket, event.end_bucket} <= set(range(9))
+        assert set(event.text.split()) <= {*WORDS, "<unk>"}
 
 
 def test_nothing_to_say_is_the_end_token_alone() -> None:

@@ -75,7 +75,7 @@ class EventTracker:
         return self._release(replace(state, held=()), list(state.held))
 
     def _gather(self, pool: list[tuple[Event, bool]], event: Event) -> tuple[Event, bool]:
-        """Take every other account of ``event``, and its other half if that was held, out of ``pool``; give the whole."""
+        """Take every other account of ``event``, and its held other half, out of ``pool``; give the whole."""
         held = False
         while True:
             gaps = [self.hold_seconds if held or old_held else None for _, old_held in pool]
