@@ -24,6 +24,8 @@ _AVERAGES = {
 def print_report(report: CaptionReport, *, title: str) -> None:
     """Print to stdout; what was left out or is missing is said below the numbers."""
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 120  # in a file or a pipe there is room
     console.print(title, style="bold", markup=False, soft_wrap=True)
     places = Table(box=None, pad_edge=False)
     places.add_column("")

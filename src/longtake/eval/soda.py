@@ -114,19 +114,19 @@ def _stories(case: Case, protocol: Protocol) -> Sequence[Story]:
 
 def _best(found: Sequence[Mapping[str, Sequence[Scores]]]) -> dict[str, list[Scores]]:
     """By type and threshold, the scores against the reference set that gives the best F."""
-    return {
-        kind: [
-            max(several, key=lambda scores: scores[2])
-            for several in zip(*(story[kind] for story in found), strict=True)
-        ]
-        for kind in found[0]
-    }
+    by_set = {kind: zip(*(story[kind] for story in found), strict=True) for kind in _common(found)}
+    return {kind: [max(several, key=lambda scores: scores[2]) for several in by_set[kind]] for kind in by_set}
 
 
-def _mean(found: Sequence[dict[str, Scores]]) -> dict[str, Scores]:
+def _mean(found: Sequence[Mapping[str, Scores]]) -> dict[str, Scores]:
     if not found:
         return dict.fromkeys(TYPES, (0.0, 0.0, 0.0))
-    return {kind: _mean_scores([scores[kind] for scores in found]) for kind in found[0]}
+    return {kind: _mean_scores([scores[kind] for scores in found]) for kind in _common(found)}
+
+
+def _common(found: Sequence[Mapping[str, object]]) -> list[str]:
+    """Types that all have; METEOR may have failed on the way."""
+    return [kind for kind in TYPES if all(kind in scores for scores in found)]
 
 
 def _mean_scores(found: Sequence[Scores]) -> Scores:
