@@ -81,7 +81,8 @@ def load(name_or_path: str | Path, *, device: str = "auto", **options: object) -
         name_or_path: A bundled name (``bundled()`` lists them), a checkpoint folder, or a hub id ``owner/name``, looked
             for in that order.
         device: As in torch; ``auto`` takes a GPU if torch sees one.
-        options: Fields of the model's config to set otherwise than the checkpoint has them.
+        options: Fields of the model's config to set otherwise than the checkpoint has them; for a nested config, a dict
+            of the fields to set.
 
     Raises:
         CheckpointError: No such model, or its files are missing, damaged or of another kind.
@@ -210,9 +211,17 @@ def _load_folder(folder: Path, device: str, options: Mapping[str, object]) -> St
     expected = config.get("weights_sha256")
     if expected is not None and expected != weights_digest(weights):
         raise CheckpointError(f"{folder / WEIGHTS_FILE} is not what was saved (its digest differs); copy it anew")
-    model = model_class.from_config(config["config"] | dict(options))
+    model = model_class.from_config(_merged(config["config"], options))
     _put_weights(model, weights, folder)
     return model.to(device).eval()
+
+
+def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(fields)
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = _merged(result[key], value) if nested else value
+    return result
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
