@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from longtake.errors import ConfigError, SourceError
+from longtake.errors import SourceError
 
 Kind: TypeAlias = Literal["file", "pipe", "folder", "http", "stream", "device"]
 
@@ -103,7 +103,7 @@ def _path(text: str, path: Path, *, live: bool | None) -> Address:
             raise SourceError(f"{text}: broken link, it points to {path.readlink()} which does not exist") from error
         raise SourceError(f"{text}: {_reason(error)}; check the path") from error
     except ValueError as error:  # a null byte
-        raise ConfigError(f"{text!r} cannot be a path: {error}") from error
+        raise SourceError(f"{text!r} cannot be a path: {error}") from error
     if stat.S_ISDIR(mode):
         return Address(text=text, kind="folder", target=str(path), is_live=False)
     if stat.S_ISCHR(mode):
