@@ -1,7 +1,7 @@
 """The nouns of longtake: what flows from a video to an answer. No logic beyond self-checks.
 
-Times are seconds from the video's first frame, taken from the demuxer's presentation timestamps; they are never an index
-divided by a frame rate. ``Event.to_dict`` is the JSON line of the command line and the message of the server.
+Times are seconds from the video's first frame, taken from the demuxer's presentation timestamps; they are never an
+index divided by a frame rate. ``Event.to_dict`` is the JSON line of the command line and the message of the server.
 """
 
 from __future__ import annotations
