@@ -208,15 +208,15 @@ def test_questions_are_the_same_again_and_differ_between_videos() -> None:
 def test_no_position_of_the_answer_is_preferred() -> None:
     places = Counter(
         question.answer_index
-        for script in many_scripts()
+        for script in many_scripts(60)
         for question in questions_of(script)
         if len(question.options) == 4
     )
     shares = np.array([places[index] for index in range(4)]) / places.total()
-    assert places.total() > 1000
-    assert np.abs(shares - 0.25).max() < 0.04
+    assert places.total() > 600
+    assert np.abs(shares - 0.25).max() < 0.06
 
 
 @pytest.mark.parametrize("seconds", [10, 20, 40])
 def test_short_videos_have_30_questions_too(seconds: int) -> None:
-    assert min(len(questions_of(write_script(seed, seconds=seconds))) for seed in range(25)) >= 30
+    assert min(len(questions_of(write_script(seed, seconds=seconds))) for seed in range(8)) >= 30
