@@ -188,6 +188,8 @@ class Session(Generic[StateT]):
             if again:
                 self.check_source(next(stream, None), name=str(source))
             yield from self.follow(stream)
+            for warning in stream.report.warnings:
+                logger.warning("%s: %s", without_credentials(str(source)), warning)
 
     def check_source(self, segment: Segment | None, *, name: str = "") -> None:
         """Raise StateError unless ``segment`` has the frames that this session took in last."""

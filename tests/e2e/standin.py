@@ -9,19 +9,25 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start(*arguments: str | Path, delay_seconds: float = 0.0, **options: Any) -> subprocess.Popen[str]:
-    """Start ``longtake ARGUMENTS``."""
+@contextmanager
+def start(*arguments: str | Path, delay_seconds: float = 0.0) -> Iterator[subprocess.Popen[str]]:
+    """``longtake ARGUMENTS``, running; it does not outlive the block."""
     environment = os.environ | {"DELAY_SECONDS": str(delay_seconds), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.e2e.standin", *map(str, arguments)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.Popen(command, cwd=ROOT, env=environment, text=True, **pipes)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, env=environment, text=True, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def slowed(model: Any, seconds: float) -> Any:

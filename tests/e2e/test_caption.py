@@ -10,6 +10,7 @@ from pathlib import Path
 
 import av
 import pytest
+from PIL import Image
 from tests.contract.colours import Colours
 from tests.e2e.conftest import Result
 from tests.e2e.films import PAINT, expected_events, write_film
@@ -142,7 +143,7 @@ def test_caption_takes_names_in_any_script(longtake: Run, tmp_path: Path) -> Non
 def test_caption_says_once_that_the_input_looks_unfamiliar(longtake: Run, tmp_path: Path) -> None:
     result = longtake("caption", write_film(tmp_path / "grey.mp4", "xxxxrrrrxxxxrrrr"))
     assert result.status == 0
-    assert result.err.count("longtake: warning: grey: the picture is grey") == 1
+    assert result.err.count("longtake: WARNING: grey: the picture is grey") == 1
 
 
 def test_caption_draws_the_timeline(longtake: Run, film: Path, tmp_path: Path) -> None:

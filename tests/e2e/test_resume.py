@@ -35,6 +35,7 @@ def kill_after(lines: int, how: signal.Signals, *arguments: str | Path) -> tuple
         said = [process.stdout.readline() for _ in range(lines)]
         process.send_signal(how)
         said += process.stdout.readlines()
+        process.wait()
     return "".join(said), process.returncode
 
 

@@ -44,37 +44,45 @@ def run(job: Job) -> int:
     """Caption every source; the exit status."""
     speak_utf8()
     status = StatusLine(shown=not job.quiet)
-    outputs = Outputs(job.files, to=job.to, several=len(job.videos) > 1, status=status, quiet=job.quiet)
+    outputs = Outputs(
+        job.files,
+        to=job.to,
+        several=len(job.videos) > 1,
+        keep=job.timeline is not None,
+        quiet=job.quiet,
+        status=status,
+    )
     _check(job, outputs)
     model = load(job.model)
     require_captions(model)
     Session(model, fps=job.fps)  # a rate that the model refuses is told once, not for each source
-    failed = False
+    failed, strip = False, Filmstrip()
     for video, source in job.videos.items():
         # a camera has no whole that could be missed: what was seen until it went away is the result
         endless = _is_live(source)
         try:
-            _caption(job, model, video, outputs, status)
+            _follow(job, model, video, outputs, strip, status)
         except LongtakeError as error:
             failed = True
             status.say(" ".join(str(error).split()))
             if not endless:
                 outputs.drop(video)
         except KeyboardInterrupt:
-            if endless:
-                outputs.finish()
-            raise
-        finally:
             status.clear()
-    outputs.finish()
+            if endless:
+                _finish(job, outputs, strip)
+            raise
+    _finish(job, outputs, strip)
     return int(failed)
 
 
-def _caption(job: Job, model: StreamModel[Any], video: str, outputs: Outputs, status: StatusLine) -> None:
+def _follow(
+    job: Job, model: StreamModel[Any], video: str, outputs: Outputs, strip: Filmstrip, status: StatusLine
+) -> None:
     source = job.videos[video]
     session, said = _session(job, model, source, outputs)
     shown_name = video if len(job.videos) > 1 else ""
-    strip, familiar, num_said = Filmstrip(), True, session.clock.num_events
+    familiar, num_said = True, session.clock.num_events
     with ExitStack() as stack:
         snapshots = stack.enter_context(Snapshots(job.save, said=said, resumed=job.resume)) if job.save else None
         steps = stack.enter_context(closing(session.watch(source, on_lag=job.on_lag)))
@@ -90,19 +98,17 @@ def _caption(job: Job, model: StreamModel[Any], video: str, outputs: Outputs, st
                 strip.add(step.segment)
             if familiar and (why := session.unfamiliar()) is not None:
                 familiar = False
-                status.say(f"warning: {video}: {why}")
+                status.say(f"WARNING: {video}: {why}")
             status.show(shown_name, step.progress)
     if not job.quiet:
-        num_events = session.clock.num_events - num_said
-        status.say(f"{video}: {summary(session.progress, num_events)}")
-    if job.timeline is not None:
-        draw_timeline(
-            outputs.events(video),
-            job.timeline,
-            title=video,
-            seen_seconds=session.clock.seen_seconds,
-            pictures=strip.pictures,
-        )
+        status.say(f"{video}: {summary(session.progress, session.clock.num_events - num_said)}")
+
+
+def _finish(job: Job, outputs: Outputs, strip: Filmstrip) -> None:
+    outputs.finish()
+    for video, events in outputs.results.items():
+        if job.timeline is not None:
+            draw_timeline(events, job.timeline, title=video, seen_seconds=strip.seen_seconds, pictures=strip.pictures)
 
 
 def _session(job: Job, model: StreamModel[Any], source: str, outputs: Outputs) -> tuple[Session[Any], list[Event]]:

@@ -14,7 +14,6 @@ from longtake.language.formats import (
     format_of,
     json_line,
     one_line,
-    ordered,
     render,
     text_line,
 )
@@ -25,13 +24,21 @@ class Outputs:
     """All outputs of one run; knows what has been said of each video."""
 
     def __init__(
-        self, files: Iterable[Path], *, to: Format | None, several: bool, status: StatusLine, quiet: bool
+        self,
+        files: Iterable[Path],
+        *,
+        to: Format | None,
+        several: bool,
+        keep: bool,
+        quiet: bool,
+        status: StatusLine,
     ) -> None:
         """Check every file before anything is done.
 
         Args:
             to: Format that was asked for; None: by each file's suffix, and text on stdout.
             several: Whether there is more than one video.
+            keep: Whether events are wanted afterwards even if no output needs them.
             quiet: With files, nothing on stdout.
         """
         self.files: Mapping[Path, Format] = {path: to or format_of(path) for path in files}
@@ -41,6 +48,7 @@ class Outputs:
         self._status = status
         self._stdout: Format | None = (None if quiet else "text") if self.files else to or "text"
         self._several = several
+        self._keep = keep or self.wants_whole  # else a camera's events would fill the memory over the months
 
     @property
     def formats(self) -> set[Format]:
@@ -61,7 +69,8 @@ class Outputs:
     def add(self, video: str, events: Iterable[Event]) -> None:
         """Events that just ended."""
         for event in events:
-            self.results[video].append(event)
+            if self._keep:
+                self.results[video].append(event)
             if self._stdout in LINE_FORMATS:
                 self._print(text_line(event) if self._stdout == "text" else json_line(event, video))
 
@@ -79,10 +88,6 @@ class Outputs:
             self._status.clear()
             sys.stdout.write(render(self.results, self._stdout))
             sys.stdout.flush()
-
-    def events(self, video: str) -> list[Event]:
-        """Events of one video in order of time."""
-        return ordered(self.results.get(video, ()))
 
     def _print(self, line: str) -> None:
         self._status.clear()

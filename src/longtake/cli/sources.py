@@ -14,6 +14,8 @@ VIDEO_SUFFIXES = frozenset(_SUFFIXES.split(" "))
 
 def expand(sources: Iterable[str]) -> dict[str, str]:
     """Name in the output -> source, in the order given; a folder of videos stands for its videos."""
+    from longtake.position import without_credentials  # here, since it loads torch
+
     flat = [one for source in sources for one in _videos_in(source)]
     short = [short_name(source) for source in flat]
     named: dict[str, str] = {}
@@ -27,7 +29,9 @@ def expand(sources: Iterable[str]) -> dict[str, str]:
 
 
 def short_name(source: str) -> str:
-    """The last part of a path or an address, without suffix; other sources as they are."""
+    """The last part of a path or an address, without suffix; other sources as they are, but for a password."""
+    from longtake.position import without_credentials
+
     if source == "-":
         return "stdin"
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", source):
@@ -38,11 +42,6 @@ def short_name(source: str) -> str:
     if path.suffix.lower() in VIDEO_SUFFIXES or path.is_file():
         return path.stem
     return path.resolve().name if path.is_dir() else source
-
-
-def without_credentials(source: str) -> str:
-    """The source as it may be shown: no user name and password."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "", source)
 
 
 def _videos_in(source: str) -> list[str]:

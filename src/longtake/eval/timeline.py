@@ -65,12 +65,14 @@ class Filmstrip:
 
     def __init__(self, most: int = 24) -> None:
         self.pictures: tuple[Picture, ...] = ()
+        self.seen_seconds = 0.0
         self._most = most
         self._stride = 1
         self._seen = 0
 
     def add(self, segment: Segment) -> None:
         """Offer the first frame of a segment."""
+        self.seen_seconds = segment.end_seconds
         if self._seen % self._stride == 0:
             rgb = segment.pixels[0].permute(1, 2, 0).cpu().numpy().copy()
             self.pictures += (Picture(rgb=rgb, pts_seconds=segment.pts_seconds[0]),)

@@ -74,9 +74,13 @@ def json_line(event: Event, video: str) -> str:
 
 
 def to_json(results: Mapping[str, Sequence[Event]]) -> str:
-    """ActivityNet's results layout, scores included; a video without events has an empty list."""
-    layout = {printable(video): [_entry(event) for event in ordered(events)] for video, events in results.items()}
-    return json.dumps({"version": "VERSION 1.0", "results": layout}, ensure_ascii=False, indent=1) + "\n"
+    """ActivityNet's results layout with scores, a line for each event; a video without events has an empty list."""
+    videos = {printable(video): [_entry(event) for event in ordered(events)] for video, events in results.items()}
+    lists = (
+        f"{json.dumps(video, ensure_ascii=False)}: [{','.join(chr(10) + entry for entry in entries)}]"
+        for video, entries in videos.items()
+    )
+    return '{"version": "VERSION 1.0", "results": {' + ",".join("\n" + one for one in lists) + "}}\n"
 
 
 def to_srt(events: Iterable[Event], *, monotone: bool = False) -> str:
@@ -140,13 +144,14 @@ def _lines(results: Mapping[str, Sequence[Event]], to: Format) -> Iterable[str]:
             yield (text_line(event) if to == "text" else json_line(event, video)) + "\n"
 
 
-def _entry(event: Event) -> dict[str, object]:
+def _entry(event: Event) -> str:
     start, end = span_milliseconds(event)
-    return {
+    fields = {
         "sentence": printable(event.text),
         "timestamp": [start / 1000, end / 1000],
         "score": round(event.score, 4),
     }
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def _cues(events: Iterable[Event], monotone: bool) -> list[tuple[int, int, str]]:
