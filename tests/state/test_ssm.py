@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import pairwise
 
 import pytest
@@ -241,6 +243,23 @@ def test_frozen_model_notices_changed_parameters(change: str) -> None:
     expected, _ = scan_fft(inputs, model.weights(), carried)
     assert difference(after, expected.detach()) < 2e-5
     assert change == "double" or difference(after, before) > 1e-3
+
+
+def test_model_made_under_inference_mode_runs() -> None:
+    with torch.inference_mode():
+        model = SSM(4).eval()
+        outputs, _ = model(torch.randn(1, 4, 9), model.init_carried(1))
+    assert outputs.isfinite().all()
+
+
+def test_copies_do_not_drag_the_kept_matrices_along() -> None:
+    model, inputs, carried = make(torch.float32)
+    fresh = len(pickle.dumps(model.eval()))
+    with torch.inference_mode():
+        expected, _ = model(inputs, carried)
+        outputs, _ = copy.deepcopy(model)(inputs, carried)
+    assert torch.equal(outputs, expected)
+    assert len(pickle.dumps(model)) == fresh
 
 
 def test_scan_leaves_its_arguments_and_the_thread_count_alone() -> None:

@@ -1,6 +1,7 @@
 """``longtake bench scan``: the form of the SSM that runs against the paper's FFT form and against a linear layer.
 
-Everything is timed in turn within one process with one thread, so that a slow moment of the machine hits all alike.
+Everything is timed in turn within one process with one thread, so that a slow moment of the machine hits all alike,
+and in CPU time of that thread, so that what other programs take does not count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 import torch
@@ -96,15 +97,15 @@ def _difference(inputs: torch.Tensor, weights: SSMWeights, carried: torch.Tensor
 
 
 def _interleaved(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each; the first round, which warms up, does not count."""
+    """Median CPU seconds of each; the first round, which warms up, does not count."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for index in range(rounds + 1):
         for name, run in candidates.items():
             for _ in range(1 if name.startswith("fft") else _CALLS):
-                started = perf_counter()
+                started = thread_time()
                 run()
                 if index:
-                    times[name].append(perf_counter() - started)
+                    times[name].append(thread_time() - started)
     return {name: median(taken) for name, taken in times.items()}
 
 

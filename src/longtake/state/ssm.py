@@ -147,23 +147,11 @@ def scan_chunked(
     Departs: never below float32/complex64, also under bf16 autocast.
     """
     dtype = _check(inputs, weights, carried)
-    time = inputs.shape[-1]
     with _full_precision(inputs):
         if operators is None:
-            operators = chunk_operators(weights, chunk_length(time))
-        x = channels_first(inputs.to(dtype))
-        state = carried.permute(1, 0, 2).contiguous()
-        chunk = operators.toeplitz.shape[-1]
-        whole = time - time % chunk
-        if whole in (0, time):
-            fitting = operators if whole else _shortened(operators, time)
-            outputs, state = _run_chunks(x, fitting, state)
-        else:
-            head, state = _run_chunks(x[..., :whole], operators, state)
-            tail, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
-            outputs = torch.cat([head, tail], dim=-1)
-        outputs = channels_last(outputs) if inputs.stride(1) == 1 else outputs.permute(1, 0, 2)
-    return outputs.to(inputs.dtype), state.permute(1, 0, 2)
+            operators = chunk_operators(weights, chunk_length(inputs.shape[-1]))
+        outputs, carried = _scan(inputs.to(dtype), operators, carried)
+    return outputs.to(inputs.dtype), carried
 
 
 def chunk_length(time: int) -> int:
@@ -243,13 +231,17 @@ class SSM(nn.Module):
         self._cache = None
         return super().train(mode)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_cache": None}
+
     def _frozen(self) -> tuple[SSMWeights, dict[int, ChunkOperators]]:
         """Weights and matrices of the present parameters; an in-place or other replacement of one is noticed.
 
         Writing through ``parameter.data`` is not: call ``train`` or ``eval`` after it.
         """
         parameters = (self.log_dt, self.log_A_real, self.A_imag, self.C, self.D)
-        key = tuple((id(p), p.data_ptr(), p._version, p.dtype) for p in parameters)
+        # parameters made under inference_mode have no version
+        key = tuple((id(p), p.data_ptr(), 0 if p.is_inference() else p._version, p.dtype) for p in parameters)
         if self._cache is None or self._cache[0] != key:
             self._cache = (key, self.weights(), {})
         return self._cache[1], self._cache[2]
@@ -311,6 +303,23 @@ def optimizer_groups(
     ]
     chosen = [([p for p in trained if belongs(p)], lr, decay) for belongs, lr, decay in groups]
     return [{"params": members, "lr": lr, "weight_decay": decay} for members, lr, decay in chosen if members]
+
+
+def _scan(
+    inputs: Float[Tensor, "batch dim time"], operators: ChunkOperators, carried: Complex[Tensor, "batch dim state"]
+) -> tuple[Float[Tensor, "batch dim time"], Complex[Tensor, "batch dim state"]]:
+    """Chunks of the operators' length, then one shorter chunk for what is left."""
+    time, chunk = inputs.shape[-1], operators.toeplitz.shape[-1]
+    x, state = channels_first(inputs), carried.permute(1, 0, 2).contiguous()
+    whole = time - time % chunk
+    if whole in (0, time):
+        outputs, state = _run_chunks(x, operators if whole else _shortened(operators, time), state)
+    else:
+        head, state = _run_chunks(x[..., :whole], operators, state)
+        tail, state = _run_chunks(x[..., whole:], _shortened(operators, time - whole), state)
+        outputs = torch.cat([head, tail], dim=-1)
+    outputs = channels_last(outputs) if inputs.stride(1) == 1 else outputs.permute(1, 0, 2)
+    return outputs, state.permute(1, 0, 2)
 
 
 def _run_chunks(
