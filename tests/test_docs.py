@@ -89,3 +89,18 @@ def test_architecture_names_every_room_of_the_package() -> None:
     rooms = [f"{path.name}/" for path in package.iterdir() if (path / "__init__.py").exists()]
     rooms += [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
     assert [room for room in rooms if f"`{room}" not in text] == []
+
+
+def test_python_example_in_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As printed, but for the camera, for which the sample video stands in."""
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert example is not None
+    code = example.group(1).replace("rtsp://camera/1", "assets/demo.mp4")
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    assert (tmp_path / "camera.state").is_file()
+    by_hand = [line for line in capsys.readouterr().out.splitlines() if not line[0].isdigit()]
+    assert by_hand, "the example said nothing"
