@@ -21,7 +21,7 @@ MEASURE = """
 import json, resource, sys
 from longtake.types import SegmentSpec
 from longtake.video import segments
-spec = SegmentSpec(num_frames=8, fps=8, height=224, width=224)
+spec = SegmentSpec(num_frames=8, fps=25, height=224, width=224)
 peaks = []
 for path in sys.argv[1:]:
     with segments(path, spec) as stream:
@@ -55,9 +55,9 @@ def test_peak_memory_does_not_grow_with_the_length(tmp_path: Path) -> None:
         check=True,
     )
     (few, _), (_, before), (many, after) = json.loads(done.stdout)
-    assert (few, many) == (80, 800)
-    one_second_kilobytes = 8 * 224 * 224 * 3 // 1024
-    assert after - before < 8 * one_second_kilobytes, "of 100 s; a few segments wait, the others are gone"
+    assert (few, many) == (250, 2500)
+    all_kilobytes = many * 224 * 224 * 3 // 1024
+    assert after - before < all_kilobytes // 8, "a few segments wait, the others are gone"
 
 
 def test_a_consumer_that_stops_holds_a_few_segments_only(tmp_path: Path) -> None:

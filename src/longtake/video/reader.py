@@ -61,6 +61,7 @@ class Reader:
         else:
             self._container = self._open()
         self._timeline = self._new_timeline()
+        self._orientation: Orientation | None = None
 
     def _open(self, *, ignore_edit_list: bool = False) -> VideoContainer:
         return VideoContainer(
@@ -139,8 +140,9 @@ class Reader:
             self._timeline.resume_at(self.start_clock())
             self.start_clock = None
         seconds = self._timeline.place(picture.pts, picture.duration)
-        orientation = orientation_of(picture.frame)
-        findings = self._findings
+        findings, orientation = self._findings, self._orientation
+        if orientation is None or picture.frame.key_frame:  # between keyframes it cannot change
+            orientation = self._orientation = orientation_of(picture.frame)
         if findings.frames == 0:
             findings.orientation = orientation
         findings.see(orientation.turned(picture.frame.width, picture.frame.height), seconds)

@@ -206,22 +206,22 @@ class TimestampChooser:
     """
 
     def __init__(self) -> None:
-        self._last: list[int | None] = [None, None]
-        self._faults = [0, 0]
+        self._last_pts = self._last_dts = -(1 << 63)
+        self._pts_faults = self._dts_faults = 0
         self._num_seen = 0
 
     def choose(self, pts: int | None, dts: int | None) -> int | None:
         """Timestamp of the next frame in presentation order; None if there is neither."""
         self._num_seen += 1
-        for which, value in enumerate((pts, dts)):
-            last = self._last[which]
-            if value is not None:
-                self._faults[which] += last is not None and value <= last
-                self._last[which] = value
-        is_pts_bad = self._faults[0] >= MIN_FAULTS and self._faults[0] > self._num_seen * MAX_FAULT_RATE
-        if pts is None or (is_pts_bad and dts is not None and self._faults[1] < self._faults[0]):
+        if dts is not None:
+            self._dts_faults += dts <= self._last_dts
+            self._last_dts = dts
+        if pts is None:
             return dts
-        return pts
+        self._pts_faults += pts <= self._last_pts
+        self._last_pts = pts
+        is_bad = self._pts_faults >= MIN_FAULTS and self._pts_faults > self._num_seen * MAX_FAULT_RATE
+        return dts if is_bad and dts is not None and self._dts_faults < self._pts_faults else pts
 
 
 @runtime_checkable
