@@ -187,6 +187,15 @@ def test_eval_writes_a_report_and_goes_on_from_it(
     assert written["model"] == "toybox-sts"
 
 
+def test_eval_refuses_to_go_on_from_another_model_before_it_renders(
+    asked: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r.predictions.jsonl").write_text('{"model": "other", "fingerprint": "x"}\n', encoding="utf-8")
+    line = complaint(["eval", "captions", "--dataset", "toybox", "-o", tmp_path / "r.json"], capsys)
+    assert "holds predictions of 'other', not of this model" in line
+    assert not (tmp_path / "r.json").exists()
+
+
 def test_eval_sets_fields_of_the_models_config(
     folder: Path, asked: list[object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

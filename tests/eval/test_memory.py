@@ -44,6 +44,7 @@ def test_a_wrong_name_is_not_a_wrong_count() -> None:
     found = judge(event(1, "the blue fish jumps for the second time"))
     assert found.exact == 0
     assert (found.words["count"].right, found.words["count"].items) == (1, 1)
+    assert found.words["count"].to_dict()["right"] is not True  # a count in JSON too
 
 
 @pytest.mark.parametrize("said", ["the red car spins", jump("third"), jump("secondary"), ""])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from longtake.eval.annotations import Stories
     from longtake.eval.caption_data import CaptionData
+    from longtake.eval.predict import PredictionFile
+    from longtake.protocol import StreamModel
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 FRESH_VIDEOS = 100
@@ -50,7 +52,7 @@ def captions(
     """Caption the videos of a data set and score the captions."""
     from longtake.errors import ConfigError
     from longtake.eval import TextTools, evaluate_captions, read_predictions
-    from longtake.eval.caption_data import CAPTION_DATASETS
+    from longtake.eval.caption_data import CAPTION_DATASETS, open_toybox
     from longtake.eval.protocols import protocol_named
     from longtake.files import check_writable, write_whole
 
@@ -59,9 +61,12 @@ def captions(
         raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(CAPTION_DATASETS)}")
     if output is not None:
         check_writable(output)
+    found = open_toybox(data, limit=limit) if data else None
+    said = read_predictions(predictions) if predictions else None
+    speaker = None if predictions else _model(model, settings or [], output)
     with ExitStack() as stack:
-        found = _data(data, limit, seed, stack)
-        said = read_predictions(predictions) if predictions else _predict(found, model, settings or [], output)
+        found = found or _rendered(FRESH_VIDEOS if limit is None else limit, seed, stack)
+        said = _predict(found, *speaker) if speaker else said
         tools = stack.enter_context(TextTools(java=java))
         report = evaluate_captions(found.references, said, protocol=rules, tools=tools)
     result: dict[str, Any] = {
@@ -82,25 +87,23 @@ def captions(
     print_report(report, title=f"{result['model']} on {dataset}, {result['videos']} videos, seed {found.seed}")
 
 
-def _data(folder: Path | None, limit: int | None, seed: int, stack: ExitStack) -> CaptionData:
+def _rendered(videos: int, seed: int, stack: ExitStack) -> CaptionData:
     from tempfile import TemporaryDirectory
 
     from longtake.eval.caption_data import open_toybox, render_toybox
 
-    if folder is not None:
-        return open_toybox(folder, limit=limit)
-    rendered = Path(stack.enter_context(TemporaryDirectory(prefix="longtake-toybox-")))
-    videos = FRESH_VIDEOS if limit is None else limit
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix="longtake-toybox-")))
     with _bar("rendering", videos) as show:
-        render_toybox(rendered, videos=videos, seed=seed, on_progress=show)
-    return open_toybox(rendered)
+        render_toybox(folder, videos=videos, seed=seed, on_progress=show)
+    return open_toybox(folder)
 
 
-def _predict(data: CaptionData, name: str, settings: list[str], output: Path | None) -> Stories:
+def _model(name: str, settings: list[str], output: Path | None) -> tuple[StreamModel[Any], PredictionFile | None]:
+    """The model, and the file in which its predictions are kept beside a report."""
     from longtake.config import apply_overrides
-    from longtake.eval.predict import PredictionFile, predict
+    from longtake.eval.predict import PredictionFile
     from longtake.hub import find, load, read_config
-    from longtake.session import caption, require_captions
+    from longtake.session import require_captions
 
     options = {}
     if settings:
@@ -108,10 +111,18 @@ def _predict(data: CaptionData, name: str, settings: list[str], output: Path | N
         options = {key: value for key, value in apply_overrides(config, settings).items() if value != config.get(key)}
     model = load(name, **options)
     require_captions(model)
-    kept = None
-    if output is not None:
-        path = output.with_suffix(".predictions.jsonl")
-        kept = PredictionFile(path, model=" ".join([name, *settings]), fingerprint=model.fingerprint)
+    if output is None:
+        return model, None
+    path = output.with_suffix(".predictions.jsonl")
+    kept = PredictionFile(path, model=" ".join([name, *settings]), fingerprint=model.fingerprint)
+    kept.check()
+    return model, kept
+
+
+def _predict(data: CaptionData, model: StreamModel[Any], kept: PredictionFile | None) -> Stories:
+    from longtake.eval.predict import predict
+    from longtake.session import caption
+
     with _bar("captioning", len(data.videos)) as show:
         return predict(data, lambda video: caption(video, model), kept=kept, on_progress=show)
 

@@ -126,10 +126,9 @@ def _word_accuracies(
     tallies = {kind: Counter[str]() for kind in sorted(answers)}
     for said, told in matches:
         for mark in told.memory:
-            right = answer_in(said.text, answers[mark.kind]) == mark.word
-            tallies[mark.kind].update(
-                items=1, right=right, needed_items=mark.needed, needed_right=mark.needed and right
-            )
+            right = int(answer_in(said.text, answers[mark.kind]) == mark.word)
+            needed = int(mark.needed)
+            tallies[mark.kind].update(items=1, right=right, needed_items=needed, needed_right=needed * right)
     return {kind: _accuracy(tally, answers[kind]) for kind, tally in tallies.items()}
 
 

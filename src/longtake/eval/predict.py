@@ -61,6 +61,16 @@ class PredictionFile:
         self.path = path
         self._head = {"model": model, "fingerprint": fingerprint}
 
+    def check(self) -> list[dict[str, object]]:
+        """The lines that are there, the head first; nothing where there is no file. Raises as ``read``."""
+        lines = self._lines()
+        if lines and lines[0].get("fingerprint") != self._head["fingerprint"]:
+            raise ConfigError(
+                f"{self.path} holds predictions of {lines[0].get('model')!r}, not of this model; "
+                "remove it or choose another -o"
+            )
+        return lines
+
     def read(self, data: CaptionData) -> dict[str, tuple[TimedSentence, ...]]:
         """Predictions kept by an earlier run; a last line that was cut off is dropped.
 
@@ -68,17 +78,8 @@ class PredictionFile:
             ConfigError: They are of another model, or of other videos of the same name.
             SourceError: The file is damaged elsewhere.
         """
-        lines = self._lines()
-        if not lines:
-            return {}
-        head, *rest = lines
-        if head.get("fingerprint") != self._head["fingerprint"]:
-            raise ConfigError(
-                f"{self.path} holds predictions of {head.get('model')!r}, not of this model; "
-                "remove it or choose another -o"
-            )
         stories: dict[str, tuple[TimedSentence, ...]] = {}
-        for entry in rest:
+        for entry in self.check()[1:]:
             video = str(entry.get("video"))
             if video not in data.digests:
                 continue
