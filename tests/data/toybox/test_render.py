@@ -71,8 +71,9 @@ def changed_pixels(renderer: Renderer, one: float, other: float) -> int:
 
 
 def test_every_action_shows_within_a_tick_and_stops_sharply() -> None:
-    # a toy that comes in or goes out slowly takes up to three ticks to cross the edge of the frame or of the box
-    edge_ticks = dict.fromkeys(("enters", "leaves", "hides", "comes out"), 3)
+    # a toy that comes in or goes out slowly takes up to three ticks to cross the edge of the frame or of the box;
+    # the wobble of a toy that grows may pass through its middle in the last tick
+    edge_ticks = dict.fromkeys(("enters", "leaves", "hides", "comes out", "grows", "shrinks"), 3)
     found = first_events()
     assert set(found) == set(ACTIONS) - {"idle", "is bumped"}
     for action, (script, index) in found.items():
