@@ -33,7 +33,7 @@ def caption(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...",
+            metavar="SOURCE",
             help="Files, URLs, webcam:0, folders of images (one video each) or of videos, - for standard input.",
         ),
     ],
