@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import select
 from collections.abc import Iterator
 
 import pytest
@@ -22,16 +23,15 @@ class Terminal:
 
     def __init__(self) -> None:
         self._ours, theirs = os.openpty()
-        os.set_blocking(self._ours, False)
         self.stderr = os.fdopen(theirs, "w", encoding="utf-8")
 
     def written(self) -> str:
-        """What was written there since the last call."""
+        """What was written there since the last call; the kernel hands it over piece by piece."""
         self.stderr.flush()
-        try:
-            return os.read(self._ours, 10_000).decode()
-        except BlockingIOError:
-            return ""
+        pieces: list[bytes] = []
+        while select.select([self._ours], [], [], 0.2)[0]:
+            pieces.append(os.read(self._ours, 10_000))
+        return b"".join(pieces).decode()
 
     def close(self) -> None:
         self.stderr.close()
