@@ -14,7 +14,6 @@ from longtake.data.toybox.world import ACTIONS
 from longtake.methods.sts_config import STSConfig
 
 IGNORED = -100
-MEMORY_KINDS = ("first_back", "count", "place")
 MEMORY_ANSWERS = (
     "enters",
     "comes back",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import logging
 import math
 import shutil
 import time
@@ -27,8 +26,6 @@ from longtake.train.log import MetricsLog
 from longtake.train.material import Batch, Taken, ToyboxStage
 from longtake.train.objective import STSObjective
 from longtake.train.recipe import Recipe, StageConfig
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
