@@ -57,7 +57,7 @@ def test_peak_memory_does_not_grow_with_the_length(tmp_path: Path) -> None:
     (few, _), (_, before), (many, after) = json.loads(done.stdout)
     assert (few, many) == (250, 2500)
     all_kilobytes = many * 224 * 224 * 3 // 1024
-    assert after - before < all_kilobytes // 8, "a few segments wait, the others are gone"
+    assert after - before < all_kilobytes * 8 // 100, "a few segments wait, the others are gone"
 
 
 def test_a_consumer_that_stops_holds_a_few_segments_only(tmp_path: Path) -> None:

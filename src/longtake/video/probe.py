@@ -50,6 +50,6 @@ def probe(
             reader.close()
 
     with Background(
-        read, name=address.text, depth=1, timeout_seconds=timeout_seconds, grace_seconds=grace_of(address)
+        read, name=address.text, depth=1, timeout_seconds=timeout_seconds, grace_seconds=grace_of(address, options)
     ) as line:
         return next(line)

@@ -61,7 +61,7 @@ class SegmentStream:
             name=address.text,
             depth=SEGMENTS_AHEAD,
             timeout_seconds=options.timeout_seconds,
-            grace_seconds=grace_of(address),
+            grace_seconds=grace_of(address, options),
             on_drop=self._count_dropped if self._on_lag == "drop" else None,
         )
         try:

@@ -28,9 +28,14 @@ def new_reader(address: Address, options: ReadOptions, *, sleep: Callable[[float
     return LiveReader(address, options, sleep=sleep) if address.is_live else Reader(address, options)
 
 
-def grace_of(address: Address) -> float:
-    """Seconds by which network reads, which end by themselves at the timeout, come before the consumer's deadline."""
-    return NETWORK_GRACE_SECONDS if address.is_network else 0.0
+def grace_of(address: Address, options: ReadOptions) -> float:
+    """Seconds by which network reads, which end by themselves at the timeout, come before the consumer's deadline.
+
+    Connecting again takes two waits: for the connection, and for what is in it.
+    """
+    if not address.is_network:
+        return 0.0
+    return NETWORK_GRACE_SECONDS + (options.timeout_seconds if address.is_live else 0.0)
 
 
 class Source:
@@ -50,7 +55,7 @@ class Source:
             name=address.text,
             depth=FRAMES_AHEAD,
             timeout_seconds=options.timeout_seconds,
-            grace_seconds=grace_of(address),
+            grace_seconds=grace_of(address, options),
         )
         try:
             self._frames.wait_ready()
