@@ -56,6 +56,15 @@ def apply_overrides(tables: Mapping[str, Any], overrides: Iterable[str]) -> dict
     return result
 
 
+def merged(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``tables`` with ``changes`` in it, table by table; a change of anything else replaces it."""
+    result = dict(tables)
+    for key, value in changes.items():
+        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if nested else value
+    return result
+
+
 def from_dict(config_type: type[ConfigT], values: Mapping[str, Any], *, where: str = "config") -> ConfigT:
     """Build a dataclass, nested ones included, from plain values as TOML and JSON give them.
 

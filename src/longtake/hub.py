@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from longtake.config import suggest
+from longtake.config import merged, suggest
 from longtake.errors import CheckpointError
 from longtake.protocol import StreamModel
 
@@ -211,17 +211,9 @@ def _load_folder(folder: Path, device: str, options: Mapping[str, object]) -> St
     expected = config.get("weights_sha256")
     if expected is not None and expected != weights_digest(weights):
         raise CheckpointError(f"{folder / WEIGHTS_FILE} is not what was saved (its digest differs); copy it anew")
-    model = model_class.from_config(_merged(config["config"], options))
+    model = model_class.from_config(merged(config["config"], options))
     _put_weights(model, weights, folder)
     return model.to(device).eval()
-
-
-def _merged(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    result = dict(fields)
-    for key, value in changes.items():
-        nested = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
-        result[key] = _merged(result[key], value) if nested else value
-    return result
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -60,5 +64,26 @@ def test_command_line_tells_the_same_events(unbroken: list[Event], capfd: pytest
     assert run(["caption", str(DEMO), "--format", "jsonl", "--quiet"]) == 0
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [(line["start"], line["end"], line["sentence"]) for line in lines] == [
+        (round(event.start_seconds, 3), round(event.end_seconds, 3), event.text) for event in unbroken
+    ]
+
+
+def test_killed_command_goes_on_to_the_same_events(
+    unbroken: list[Event], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from longtake.cli.app import run
+
+    state = str(tmp_path / "state")
+    command = [sys.executable, "-m", "longtake.cli", "caption", str(DEMO), "--save", state, "--format", "jsonl", "-q"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert run(["caption", str(DEMO), "--resume", state, "--save", state, "--format", "json", "--quiet"]) == 0
+    (told,) = json.loads(capfd.readouterr().out)["results"].values()
+    assert [(*one["timestamp"], one["sentence"]) for one in told] == [
         (round(event.start_seconds, 3), round(event.end_seconds, 3), event.text) for event in unbroken
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -157,3 +158,9 @@ def test_fingerprint_tells_weights_apart() -> None:
     with torch.no_grad():
         third.frame_position += 1e-3
     assert third.fingerprint != first.fingerprint
+
+
+def test_save_pretrained_and_from_pretrained_give_the_model_back(tmp_path: Path) -> None:
+    model = STS(STSConfig.tiny())
+    model.save_pretrained(tmp_path / "model")
+    assert STS.from_pretrained(tmp_path / "model").fingerprint == model.fingerprint

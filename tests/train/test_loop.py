@@ -101,7 +101,7 @@ def test_resuming_nothing_is_refused(tmp_path: Path) -> None:
     [
         ({"stages": ()}, "no stages"),
         ({"frames_per_video": 8}, "encoder_scale = 0"),
-        ({"start_from": "nowhere"}, "start_from"),
+        ({"start_from": "nowhere"}, "no model 'nowhere'"),
     ],
 )
 def test_a_recipe_that_cannot_work_is_refused(fields: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_every_recipe_in_the_repository_builds() -> None:
     from longtake.config import load_recipe
     from longtake.train.run import model_config
 
-    paths = sorted((Path(__file__).parents[2] / "recipes").glob("**/*.toml"))
+    paths = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
     assert paths
     for path in paths:
         recipe = load_recipe(path, Recipe)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from longtake.language.tokenizer import PAD, CaptionTokenizer
 from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_event
 from longtake.train.labels import IGNORED, MEMORY_ANSWERS, labels_of
-from longtake.train.material import Taken, ToyboxStage, tokens_of, video
+from longtake.train.material import Taken, ToyboxStage, tokens_of
 from longtake.train.recipe import StageConfig
 
 MODEL = STSConfig(vocabulary=vocabulary(), size=32)
@@ -88,8 +89,22 @@ def test_a_share_of_videos_goes_through_a_file() -> None:
 
 def test_frames_spread_over_the_video_bring_their_own_history() -> None:
     script = make_script(3, seconds=40)
-    item = video(script, MODEL, TOKENIZER, Taken(num_frames=8))
+    item = ToyboxStage(VIDEOS, MODEL, TOKENIZER, 0, "train", Taken(num_frames=8)).video(script)
     assert item.frames.shape == (8, 3, 3, 32, 32)
     assert item.labels.visible.shape[1] == 8
     assert item.tokens.shape[1] == 1
     assert int((item.tokens != PAD).sum()) > 0
+
+
+def test_what_a_frozen_encoder_saw_is_kept_for_other_runs(tmp_path: Path) -> None:
+    drawn: list[int] = []
+
+    def see(frames: torch.Tensor) -> torch.Tensor:
+        drawn.append(len(frames))
+        return frames[:, :, :1, :1, 0].float()
+
+    first, again = (ToyboxStage(VIDEOS, MODEL, TOKENIZER, 0, "train", Taken(), see, tmp_path)[0] for _ in range(2))
+    assert len(drawn) == VIDEOS.batch_size
+    assert first.seen is not None
+    assert torch.equal(first.seen, again.seen)
+    assert torch.equal(first.tokens, again.tokens)

@@ -37,6 +37,7 @@ COMMANDS = {
     "train": Entry("longtake.cli.train", "train", "Train a model from a recipe."),
     "eval": Entry("longtake.cli.evaluate", "app", "Run a model over a data set and measure it."),
     "score": Entry("longtake.cli.score", "app", "Score predictions that are already there."),
+    "report": Entry("longtake.cli.report", "app", "The papers' tables in kind, run or read."),
     "bench": Entry("longtake.cli.bench", "bench", "Measure speed and memory."),
     "models": Entry("longtake.cli.models", "models", "List the bundled models, or show one."),
     "doctor": Entry("longtake.cli.doctor", "doctor", "Say what longtake finds on this machine."),

@@ -12,7 +12,6 @@ Source: "Time-Scaling State-Space Models for Dense Video Captioning", sections 3
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ import torch
 from jaxtyping import Complex, Float, UInt8
 from torch import Tensor, nn
 
+from longtake import hub
 from longtake.errors import ConfigError, StateError, UnsupportedRequest
 from longtake.language.decoder import CaptionDecoder
 from longtake.language.tokenizer import CaptionTokenizer, TimedText
@@ -52,7 +52,7 @@ class STSState:
     """Length of the video for the ``video`` time encoding; 0 where it is not known."""
 
 
-class STS(nn.Module):
+class STS(nn.Module, hub.Published):
     """An STS model; implements ``StreamModel``."""
 
     supports: frozenset[type[Request]] = frozenset({Caption})
@@ -82,11 +82,7 @@ class STS(nn.Module):
     @functools.cached_property
     def fingerprint(self) -> str:
         """Digest of config and weights as they are when first asked for."""
-        digest = hashlib.sha256(repr(self.config.to_dict()).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()
+        return hub.fingerprint(self)
 
     # --- the protocol
 

@@ -45,8 +45,7 @@ class TimeConfig:
     """How the decoder says times."""
 
     encoding: Literal["stream", "video"] = "stream"
-    """``stream``: buckets count grid steps back from the segment's end; ``video``: buckets divide the known duration.
-    ``stream``: buckets count grid steps back from the segment's end; ``video``: buckets divide the known duration."""
+    """``stream``: buckets count grid steps back from the segment's end; ``video``: they divide the known duration."""
     num_buckets: int = 33
     """``stream``: the window is ``num_buckets - 1`` grid steps; ``video``: the paper has 32."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import math
 import shutil
 import time
@@ -20,7 +21,9 @@ from accelerate import Accelerator
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from longtake.data.toybox import TOYBOX_VERSION
 from longtake.errors import CheckpointError, ConfigError
+from longtake.hub import weights_digest
 from longtake.state.ssm import ssm_parameters
 from longtake.train.log import MetricsLog
 from longtake.train.material import Batch, Taken, ToyboxStage
@@ -38,6 +41,8 @@ class TrainProgress:
     total_steps: int
     losses: dict[str, float]
     seconds_left: float
+    tells: bool
+    """Whether this stage trains what is said; before that there is nothing to score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +73,10 @@ def learning_rate(place: Place) -> float:
 class Run:
     """One training run in a folder."""
 
-    def __init__(self, recipe: Recipe, objective: STSObjective, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, objective: STSObjective, folder: Path, seen_folder: Path | None = None) -> None:
         keep_freed_memory()
         self.recipe = recipe
+        self.seen_folder = seen_folder
         self.folder = folder
         self.checkpoint = folder / "checkpoint"
         self.accelerator = Accelerator(mixed_precision="bf16" if has_fast_bf16() else "no")
@@ -120,7 +126,12 @@ class Run:
                 self.save(done)
                 saved = time.monotonic()
             yield TrainProgress(
-                stage=place.stage.name, step=done, total_steps=len(order), losses=losses, seconds_left=left
+                stage=place.stage.name,
+                step=done,
+                total_steps=len(order),
+                losses=losses,
+                seconds_left=left,
+                tells=place.stage.data == "videos",
             )
 
     def material(self, order: list[Place]) -> Iterator[tuple[Place, Batch]]:
@@ -143,8 +154,11 @@ class Run:
         model, recipe = objective.model, self.recipe
         taken = Taken(num_frames=recipe.frames_per_video, whole=recipe.whole_video is not None)
         see = functools.partial(see_frozen, objective, self.accelerator, bool(taken.num_frames))
-        frozen = stage.encoder_scale == 0
-        return ToyboxStage(stage, model.config, model.tokenizer, recipe.seed, split, taken, see if frozen else None)
+        seed, frozen = recipe.seed, stage.encoder_scale == 0
+        if not frozen:
+            return ToyboxStage(stage, model.config, model.tokenizer, seed, split, taken)
+        kept = self.seen_folder and self.seen_folder / seeing_digest(objective, stage, taken)
+        return ToyboxStage(stage, model.config, model.tokenizer, seed, split, taken, see, kept)
 
     def one_step(self, place: Place, batch: Batch) -> dict[str, float]:
         # Noise and dropout follow from the step, so that a resumed run draws what an unbroken one draws.
@@ -181,6 +195,18 @@ def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, 
     with torch.no_grad(), accelerator.autocast():
         tokens = objective.see(frames, whole_video=not spread)[1]
     return tokens.transpose(0, 1) if spread else tokens
+
+
+def seeing_digest(objective: STSObjective, stage: StageConfig, taken: Taken) -> str:
+    """What the kept tokens of a video depend on beside the video: weights, world, frames taken."""
+    model = objective.model
+    weights = {
+        f"{part}.{name}": tensor
+        for part in ("encoder", "bottleneck")
+        for name, tensor in getattr(model, part).state_dict().items()
+    }
+    rest = (TOYBOX_VERSION, model.config.size, model.config.fps, taken.num_frames, stage.file_share)
+    return hashlib.sha256(f"{weights_digest(weights)} {rest}".encode()).hexdigest()[:16]
 
 
 def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) -> list[dict[str, object]]:

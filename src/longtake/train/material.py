@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
+from safetensors.torch import load_file, save
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from longtake.data.toybox import Renderer, Script, make_script
 from longtake.data.toybox.write import write_video
+from longtake.files import write_whole
 from longtake.language.tokenizer import PAD, CaptionTokenizer, TimedText
 from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_bucket, video_bucket
@@ -72,10 +74,13 @@ class ToyboxStage(Dataset[Batch]):
         split: str,
         taken: Taken,
         see: Callable[[Tensor], Tensor] | None = None,
+        seen_folder: Path | None = None,
     ) -> None:
         self.taken = taken
         self.see = see
         """Frames of one whole video to kept tokens, where the encoder is frozen."""
+        self.seen_folder = seen_folder
+        """Where those tokens are kept for other runs with the same encoder."""
         self.stage = stage
         self.model = model
         self.tokenizer = tokenizer
@@ -99,11 +104,33 @@ class ToyboxStage(Dataset[Batch]):
 
     def video(self, script: Script) -> Batch:
         """One video as this stage takes it, encoded already where the encoder is frozen."""
-        item = video(script, self.model, self.tokenizer, self.taken)
-        if random.Random(f"file/{script.split}/{script.seed}").random() < self.stage.file_share:
-            item = replace(item, frames=through_a_file(script, self.model, item.frames.shape[1]))
+        times = frame_times(script, self.model, self.taken)
+        if self.see is None:
+            return told(script, times, self.model, self.tokenizer, self.taken, self.film(script, times))
         # Once encoded, the frames themselves are no longer needed.
-        return item if self.see is None else replace(item, frames=item.frames[:, :0], seen=self.see(item.frames))
+        no_frames = torch.zeros(1, 0, 3, self.model.size, self.model.size, dtype=torch.uint8)
+        item = told(script, times, self.model, self.tokenizer, self.taken, no_frames)
+        return replace(item, seen=self.seen(script, times))
+
+    def seen(self, script: Script, times: np.ndarray) -> Float[Tensor, "1 time tokens dim"]:
+        assert self.see is not None, "only a frozen encoder sees ahead"
+        if self.seen_folder is None:
+            return self.see(self.film(script, times))
+        path = self.seen_folder / f"{script.split}-{script.seed}-{script.seconds:g}.safetensors"
+        if not path.exists():
+            write_whole(path, save({"seen": self.see(self.film(script, times)).to(torch.bfloat16)}))
+        # Read back in any case, so that the first run sees what later ones see.
+        return load_file(path)["seen"].float()
+
+    def film(self, script: Script, times: np.ndarray) -> UInt8[Tensor, "items time 3 height width"]:
+        """The frames at those times, each with its earlier ones where they are spread; some through a file."""
+        if random.Random(f"file/{script.split}/{script.seed}").random() < self.stage.file_share:
+            return through_a_file(script, self.model, len(times))
+        renderer = Renderer(script, size=self.model.size)
+        if not self.taken.num_frames:
+            return draw(renderer, times)
+        back = np.arange(self.model.encoder.history, -1, -1) / self.model.fps
+        return torch.cat([draw(renderer, np.maximum(time - back, 0.0)) for time in times])
 
 
 def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_labelled: int = 2) -> list[Batch]:
@@ -132,16 +159,17 @@ def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_l
     return found
 
 
-def video(script: Script, model: STSConfig, tokenizer: CaptionTokenizer, taken: Taken) -> Batch:
-    """A whole video on the model's time grid, or a few of its frames, with what is to be said at each point."""
-    renderer = Renderer(script, size=model.size)
+def frame_times(script: Script, model: STSConfig, taken: Taken) -> np.ndarray:
+    """Times of the frames in seconds: the model's time grid, or spread evenly over the video."""
     if taken.num_frames:
-        times = (np.arange(taken.num_frames) + 0.5) / taken.num_frames * script.seconds
-        back = np.arange(model.encoder.history, -1, -1) / model.fps
-        frames = torch.cat([draw(renderer, np.maximum(time - back, 0.0)) for time in times])
-    else:
-        times = np.arange(int(script.seconds * model.fps)) / model.fps
-        frames = draw(renderer, times)
+        return (np.arange(taken.num_frames) + 0.5) / taken.num_frames * script.seconds
+    return np.arange(int(script.seconds * model.fps)) / model.fps
+
+
+def told(
+    script: Script, times: np.ndarray, model: STSConfig, tokenizer: CaptionTokenizer, taken: Taken, frames: Tensor
+) -> Batch:
+    """A batch of one video: its frames with what is true at each and what is to be said at each decoding point."""
     return Batch(
         frames=frames,
         labels=labels_of(script, times, model),

@@ -167,8 +167,7 @@ class STSObjective(nn.Module):
 
 
 def shown_segments(model: STS, outputs: Float[Tensor, "batch time tokens dim"]) -> tuple[Tensor, Tensor | None]:
-    """What the decoder reads at each decoding point of whole videos, and which of it is real (the last may be short).
-    What the decoder reads at each decoding point of whole videos, and which of it is real (the last may be short)."""
+    """What the decoder reads at each decoding point of whole videos; which of it is real (the last may be short)."""
     size = model.config.num_frames
     short = outputs.shape[1] % size
     whole = outputs[:, : outputs.shape[1] - short].unflatten(1, (-1, size))

@@ -65,7 +65,7 @@ class Recipe:
     """Fields of the method's config that differ from its defaults."""
     stages: tuple[StageConfig, ...] = ()
     start_from: str = ""
-    """Checkpoint folder whose weights are taken where names and shapes agree; stages then go on from there."""
+    """Run, checkpoint folder or bundled name whose weights are taken where names and shapes agree."""
     start_parts: tuple[str, ...] = ()
     """Parts taken from there, for example ``["encoder", "bottleneck"]``; empty: all."""
     evaluate_every: int = 500
@@ -82,5 +82,7 @@ class Recipe:
             raise ConfigError(
                 f"recipe {self.name}: whole_video and frames_per_video need encoder_scale = 0 in each stage"
             )
+        if self.frames_per_video and any(stage.file_share for stage in self.stages):
+            raise ConfigError(f"recipe {self.name}: frames_per_video are drawn, not read; set file_share = 0")
         if not self.stages:
             raise ConfigError(f"recipe {self.name} has no stages; add at least one [[stages]] table")

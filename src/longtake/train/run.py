@@ -22,8 +22,16 @@ from longtake.train.recipe import Recipe
 from longtake.train.validate import caption_video, scores
 
 
-def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[TrainProgress]:
+def train(
+    recipe: Recipe, folder: Path, *, resume: bool = False, seen_folder: Path | None = None
+) -> Iterator[TrainProgress]:
     """Run a recipe in ``folder``, yielding after each step; ``folder/model`` becomes a checkpoint for ``hub.load``.
+
+    Args:
+        recipe: What is trained, on what.
+        folder: Where metrics, checkpoints and the model go.
+        resume: Go on from the folder's last checkpoint.
+        seen_folder: Where the tokens of a frozen encoder are kept (16-bit), for runs that share one.
 
     Raises:
         ConfigError: the folder holds another run, or the recipe cannot work.
@@ -41,15 +49,14 @@ def train(recipe: Recipe, folder: Path, *, resume: bool = False) -> Iterator[Tra
     objective = build_objective(recipe)
     folder.mkdir(parents=True, exist_ok=True)
     written.write_text(resolved)
-    run = Run(recipe, objective, folder)
+    run = Run(recipe, objective, folder, seen_folder)
     first = run.resume() if resume else 0
     judge = Judge(run)
     for progress in run.steps(first):
         if progress.step % recipe.evaluate_every == 0 or progress.step == progress.total_steps:
-            found = judge.scores(objective)
-            run.log.add(
-                step=progress.step, stage=progress.stage, **{f"valid_{name}": value for name, value in found.items()}
-            )
+            if progress.tells:
+                found = {f"valid_{name}": value for name, value in judge.scores(objective).items()}
+                run.log.add(step=progress.step, stage=progress.stage, **found)
             export(objective, folder / "model")
         yield progress
 
@@ -63,7 +70,7 @@ def build_objective(recipe: Recipe) -> STSObjective:
     )
     objective = STSObjective(model, whole)
     if recipe.start_from:
-        start_from(objective, Path(recipe.start_from), recipe.start_parts)
+        start_from(objective, hub.find(recipe.start_from), recipe.start_parts)
     return objective
 
 
@@ -80,9 +87,7 @@ def start_from(objective: STSObjective, folder: Path, parts: tuple[str, ...] = (
     places = (folder / "checkpoint" / "model.safetensors", folder / "model.safetensors")
     found = next((path for path in places if path.exists()), None)
     if found is None:
-        raise CheckpointError(
-            f"start_from {folder}: neither a run nor a checkpoint folder; train the first recipe before"
-        )
+        raise CheckpointError(f"start_from {folder}: neither a run nor a checkpoint folder; train that recipe before")
     weights = load_file(found)
     if found == places[1]:
         weights = {f"model.{name}": tensor for name, tensor in weights.items()}
@@ -108,9 +113,7 @@ class Judge:
         self.videos: list[Batch] = []
 
     def scores(self, objective: STSObjective) -> dict[str, float]:
-        """Empty for a run that trains on frames alone."""
-        if self.data is None:
-            return {}
+        assert self.data is not None, "a stage that tells has videos"
         objective.eval()
         device = next(objective.parameters()).device
         if not self.videos:

@@ -114,8 +114,7 @@ class ConvEncoder(nn.Module):
 
 
 class TransformersEncoder(nn.Module):
-    """Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token.
-    Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept as a token."""
+    """Any vision model of transformers that returns ``last_hidden_state``; a class token, if any, is kept too."""
 
     history: int = 0
     """How many earlier frames the encoder must be given."""

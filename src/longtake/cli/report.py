@@ -1,0 +1,84 @@
+"""``longtake report``: run the studies of recipes/studies, or read those that have been run, and show their tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from longtake.train.study import Study
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def report() -> None:
+    """Run the papers' experiments in kind, and show their tables."""
+
+
+@app.command()
+def toybox(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder of runs, CSVs and pictures; a killed report goes on there.")
+    ] = Path("runs/report"),
+    studies: Annotated[
+        list[Path] | None, typer.Option("--study", help="Study file; default: all of recipes/studies.")
+    ] = None,
+    run: Annotated[bool, typer.Option(help="--no-run shows what is there and trains nothing.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")] = False,
+) -> None:
+    """The papers' tables on Toybox: each row is trained and scored, or read from the folder if it has been."""
+    from longtake.config import load_recipe
+    from longtake.errors import ConfigError
+    from longtake.train.study import Study, table, write_table
+
+    paths = studies or sorted(Path("recipes/studies").glob("*.toml"))
+    if not paths:
+        raise ConfigError("no studies in recipes/studies; run this in the repository or name files with --study")
+    loaded = [load_recipe(path, Study) for path in paths]
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for study in loaded:
+        if run:
+            _run(study, output)
+        found[study.name] = table(study, output)
+        if found[study.name]:
+            write_table(study, found[study.name], output)
+        if not as_json:
+            _print(study, found[study.name])
+    if as_json:
+        print(json.dumps({"task": "report", "dataset": "toybox", "studies": found}))
+
+
+def _run(study: Study, folder: Path) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from longtake.train.study import run_study
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(study.name, total=None)
+        for at in run_study(study, folder):
+            left = f"{at.run.seconds_left / 60:.0f} min left"
+            text = f"{study.name} {at.number}/{len(study.rows)}: {at.row.name}, {left}"
+            bar.update(task, description=text, completed=at.run.step, total=at.run.total_steps)
+
+
+def _print(study: Study, rows: Mapping[str, Mapping[str, float]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from longtake.train.study import SCORES
+
+    shown = Table(title=f"{study.title} ({study.source})", box=None, pad_edge=False)
+    shown.add_column("")
+    for head in SCORES.values():
+        shown.add_column(head, justify="right", no_wrap=True)
+    for row in study.rows:
+        scores = rows.get(row.name)
+        shown.add_row(row.name, *(f"{scores[key]:.3f}" for key in SCORES) if scores else ("not run",))
+    Console().print(shown, markup=False)

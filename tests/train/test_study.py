@@ -1,0 +1,115 @@
+"""Studies: rows differ in what they say, are trained once, go on after a kill, and end in a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from longtake.cli.app import run
+from longtake.config import load_recipe
+from longtake.errors import ConfigError
+from longtake.train.run import build_objective
+from longtake.train.study import SCORES, Study, StudyRow, run_study, table, write_table
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = """
+name = "tiny"
+title = "Carry or not"
+source = "ours"
+[recipe]
+workers = 0
+evaluate_videos = 1
+save_seconds = 0.0
+frames_per_video = 8
+[recipe.model]
+size = 16
+encoder = { dim = 16, stem_dim = 8, depth = 1 }
+bottleneck = { num_tokens = 3, dim = 16, num_heads = 2 }
+decoder = { dim = 16, num_layers = 1, num_heads = 2, mlp_dim = 32, max_tokens = 12 }
+[recipe.model.stack]
+num_layers = 1
+state = 4
+[[recipe.stages]]
+name = "tell"
+data = "videos"
+steps = 3
+batch_size = 1
+encoder_scale = 0.0
+[[rows]]
+name = "With carry"
+[[rows]]
+name = "Without"
+recipe.model.stack.carry = false
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_rows_share_the_recipe_and_say_where_they_differ(path: Path) -> None:
+    study = load_recipe(path, Study)
+    carries, resets = (study.recipe_of(row) for row in study.rows)
+    assert "carry" not in carries.model["stack"]
+    assert resets.model["stack"] == {"num_layers": 1, "state": 4, "carry": False}
+    assert (carries.name, resets.name) == ("tiny-with-carry", "tiny-without")
+
+
+def test_killed_study_goes_on_and_trains_nothing_twice(path: Path, tmp_path: Path) -> None:
+    study = load_recipe(path, Study)
+    steps = []
+    for progress in run_study(study, tmp_path / "out"):
+        steps.append((progress.number, progress.run.step))
+        if steps[-1] == (2, 1):
+            break
+    assert list(table(study, tmp_path / "out")) == ["With carry"]
+    steps += [(progress.number, progress.run.step) for progress in run_study(study, tmp_path / "out")]
+    assert steps == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
+    assert not list(run_study(study, tmp_path / "out"))
+    rows = table(study, tmp_path / "out")
+    write_table(study, rows, tmp_path / "out")
+    with (tmp_path / "out" / "tiny.csv").open() as file:
+        lines = list(csv.reader(file))
+    assert lines[0] == ["row", *SCORES]
+    assert [line[0] for line in lines[1:]] == ["With carry", "Without"]
+    assert (tmp_path / "out" / "tiny.png").stat().st_size > 1000
+
+
+def test_command_runs_a_study_and_prints_its_table(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["studies"]["tiny"]
+    assert list(found) == ["With carry", "Without"]
+    assert set(found["Without"]) == set(SCORES)
+    assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--no-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "Carry or not" in shown
+    assert "not run" not in shown
+
+
+def test_rows_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="different names"):
+        Study(name="x", title="x", source="x", recipe={}, rows=(StudyRow(name="a b"), StudyRow(name="A-b")))
+
+
+def test_a_wrong_row_is_refused_before_any_row_is_trained(path: Path, tmp_path: Path) -> None:
+    path.write_text(TEXT.replace("carry = false", "carries = false"))
+    with pytest.raises(ConfigError, match="carries"):
+        next(run_study(load_recipe(path, Study), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recipes" / "studies").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_study_in_the_repository_builds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    study = load_recipe(path, Study)
+    for row in study.rows:
+        recipe = study.recipe_of(row)
+        assert build_objective(recipe).model.config.fps > 0
