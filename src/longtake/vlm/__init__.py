@@ -1,0 +1,1 @@
+"""Pretrained video-language models: the only place that touches transformers' caches and attention interface."""

@@ -1,0 +1,94 @@
+"""Attention of one chunk over its past and itself, which also tells how much attention each key received.
+
+Every query of a chunk sees all of the past (the keys before the chunk's own) and, of the chunk, itself and what comes
+before it. ``attend`` is the plain form; ``register`` makes it an attention implementation of transformers, so that a model's
+own unmodified forward runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import AttentionInterface
+
+IMPLEMENTATION = "longtake"
+"""Name under which transformers knows this attention."""
+
+_received: ContextVar[dict[int, Tensor] | None] = ContextVar("received", default=None)
+
+
+@contextmanager
+def listening() -> Iterator[dict[int, Float[Tensor, "heads keys"]]]:
+    """Within the block, each layer's received attention is written into the dict it gives, by layer."""
+    received: dict[int, Tensor] = {}
+    token = _received.set(received)
+    try:
+        yield received
+    finally:
+        _received.reset(token)
+
+
+def attend_and_listen(
+    query: Float[Tensor, "heads chunk head_dim"],
+    key: Float[Tensor, "kv_heads keys head_dim"],
+    value: Float[Tensor, "kv_heads keys head_dim"],
+    scaling: float,
+) -> tuple[Float[Tensor, "heads chunk head_dim"], Float[Tensor, "heads keys"]]:
+    """Outputs, and the attention that each key received, summed over the chunk's queries (softmax in float32 at least)."""
+    (heads, chunk, _), (kv_heads, keys, _) = query.shape, key.shape
+    rows = query.unflatten(0, (kv_heads, -1)).flatten(1, 2) * scaling
+    scores = (rows @ key.transpose(-1, -2)).unflatten(1, (-1, chunk))
+    scores = scores if scores.dtype == torch.float64 else scores.float()
+    ahead = torch.ones(chunk, chunk, dtype=torch.bool, device=query.device).triu(1)
+    scores[..., keys - chunk :].masked_fill_(ahead, -torch.inf)
+    weights = scores.softmax(-1)
+    outputs = weights.flatten(1, 2).to(value.dtype) @ value
+    return outputs.unflatten(1, (-1, chunk)).flatten(0, 1), weights.sum(2).flatten(0, 1)
+
+
+def attend(
+    query: Float[Tensor, "heads chunk head_dim"],
+    key: Float[Tensor, "kv_heads keys head_dim"],
+    value: Float[Tensor, "kv_heads keys head_dim"],
+    scaling: float,
+) -> Float[Tensor, "heads chunk head_dim"]:
+    """Outputs alone, by torch's fused attention."""
+    chunk, keys = query.shape[1], key.shape[1]
+    mask = None
+    if chunk > 1:
+        mask = torch.ones(chunk, keys, dtype=torch.bool, device=query.device).tril(keys - chunk)
+    out = functional.scaled_dot_product_attention(
+        query[None], key[None], value[None], attn_mask=mask, scale=scaling, enable_gqa=True
+    )
+    return out[0]
+
+
+def attention(
+    module: nn.Module,
+    query: Float[Tensor, "1 heads chunk head_dim"],
+    key: Float[Tensor, "1 kv_heads keys head_dim"],
+    value: Float[Tensor, "1 kv_heads keys head_dim"],
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    **_: object,
+) -> tuple[Float[Tensor, "1 chunk heads head_dim"], None]:
+    """The signature that transformers calls; ``attention_mask`` is None, since the rule needs none."""
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    received = _received.get()
+    if received is None:
+        out = attend(query[0], key[0], value[0], scale)
+    else:
+        out, heard = attend_and_listen(query[0], key[0], value[0], scale)
+        received[int(module.layer_idx)] = heard  # pyright: ignore[reportArgumentType]
+    return out.transpose(0, 1)[None], None
+
+
+def register() -> None:
+    """Tell transformers of this attention; a model then runs on it with ``attn_implementation="longtake"``."""
+    AttentionInterface.register(IMPLEMENTATION, attention)
