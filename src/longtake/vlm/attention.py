@@ -40,16 +40,26 @@ def attend_and_listen(
     value: Float[Tensor, "kv_heads keys head_dim"],
     scaling: float,
 ) -> tuple[Float[Tensor, "heads chunk head_dim"], Float[Tensor, "heads keys"]]:
-    """Outputs, and the attention that each key received, summed over the chunk's queries (softmax in float32 at least)."""
-    (heads, chunk, _), (kv_heads, keys, _) = query.shape, key.shape
-    rows = query.unflatten(0, (kv_heads, -1)).flatten(1, 2) * scaling
-    scores = (rows @ key.transpose(-1, -2)).unflatten(1, (-1, chunk))
-    scores = scores if scores.dtype == torch.float64 else scores.float()
+    """Outputs, and the attention that each key received, summed over the chunk's queries (softmax in float32 at least).
+
+    One KV head at a time: its scores are computed once and stay in the processor's cache, and no matrix of all heads is
+    ever made.
+    """
+    (heads, chunk, head_dim), (kv_heads, keys, _) = query.shape, key.shape
+    group = heads // kv_heads
+    precise = torch.float64 if query.dtype == torch.float64 else torch.float32
     ahead = torch.ones(chunk, chunk, dtype=torch.bool, device=query.device).triu(1)
-    scores[..., keys - chunk :].masked_fill_(ahead, -torch.inf)
-    weights = scores.softmax(-1)
-    outputs = weights.flatten(1, 2).to(value.dtype) @ value
-    return outputs.unflatten(1, (-1, chunk)).flatten(0, 1), weights.sum(2).flatten(0, 1)
+    rows = (query * scaling).unflatten(0, (kv_heads, group)).flatten(1, 2)
+    outputs = value.new_empty(kv_heads, group * chunk, value.shape[-1])
+    received = query.new_empty(heads, keys, dtype=precise)
+    weights = query.new_empty(group * chunk, keys, dtype=precise)
+    for head in range(kv_heads):
+        scores = (rows[head] @ key[head].T).to(precise)
+        scores.unflatten(0, (group, chunk))[..., keys - chunk :].masked_fill_(ahead, -torch.inf)
+        torch.softmax(scores, -1, out=weights)
+        torch.sum(weights.unflatten(0, (group, chunk)), 1, out=received[head * group : (head + 1) * group])
+        torch.mm(weights.to(value.dtype), value[head], out=outputs[head])
+    return outputs.unflatten(1, (group, chunk)).flatten(0, 1), received
 
 
 def attend(
