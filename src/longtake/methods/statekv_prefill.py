@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from longtake.state.kv import Carried, Rule, carry_on, empty_carried, group_scores, per_query
+from longtake.state.kv import Carried, Rule, carry_on, empty_carried, per_query
 from longtake.vlm.attention import listening
 from longtake.vlm.cache import Past, chunk_cache, own_part
 
@@ -65,8 +65,7 @@ def take_in(state: KVState, forward: Callable[[Cache], OutputT], selection: Sele
     if selection.listens:
         with listening() as received:
             output = forward(cache)
-        heard = torch.stack([received[layer] for layer in range(carried.keys.shape[0])])
-        scores = group_scores(heard, carried.keys.shape[1])
+        scores = torch.stack([received[layer] for layer in range(carried.keys.shape[0])])
     else:
         output = forward(cache)
     keys, values = own_part(cache)

@@ -22,9 +22,7 @@ from longtake.errors import ConfigError
 NUM_SINKS = 4
 """First tokens of the stream that ``sink-recency`` keeps (StreamingLLM)."""
 
-Rule: TypeAlias = Callable[
-    [Float[Tensor, "layers kv_heads keys"], int, int], Int[Tensor, "layers kv_heads kept"]
-]
+Rule: TypeAlias = Callable[[Float[Tensor, "layers kv_heads keys"], int, int], Int[Tensor, "layers kv_heads kept"]]
 """``(scores, budget, seed) -> slots``: which keys go on, oldest first; ``seed`` differs from chunk to chunk."""
 
 
@@ -171,16 +169,7 @@ def rule_named(policy: str, *, per_layer: bool = False, num_sinks: int = 0) -> R
     return lambda scores, budget, seed: statekv(scores, budget, seed, per_layer=per_layer, num_sinks=num_sinks)
 
 
-def group_scores(
-    received: Float[Tensor, "layers heads keys"], kv_heads: int
-) -> Float[Tensor, "layers kv_heads keys"]:
-    """Attention received per KV head: the sum over its query heads, which follow each other."""
-    return received.unflatten(1, (kv_heads, -1)).sum(2)
-
-
-def per_query(
-    scores: Float[Tensor, "layers kv_heads keys"], num_chunk: int
-) -> Float[Tensor, "layers kv_heads keys"]:
+def per_query(scores: Float[Tensor, "layers kv_heads keys"], num_chunk: int) -> Float[Tensor, "layers kv_heads keys"]:
     """Scores divided by the number of the chunk's queries that could see the key: all see a carried one, later ones
     fewer."""
     could_see = torch.full((scores.shape[-1],), float(num_chunk), device=scores.device)

@@ -7,7 +7,7 @@ own unmodified forward runs on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -24,7 +24,7 @@ _received: ContextVar[dict[int, Tensor] | None] = ContextVar("received", default
 
 
 @contextmanager
-def listening() -> Iterator[dict[int, Float[Tensor, "heads keys"]]]:
+def listening() -> Iterator[dict[int, Float[Tensor, "kv_heads keys"]]]:
     """Within the block, each layer's received attention is written into the dict it gives, by layer."""
     received: dict[int, Tensor] = {}
     token = _received.set(received)
@@ -39,27 +39,37 @@ def attend_and_listen(
     key: Float[Tensor, "kv_heads keys head_dim"],
     value: Float[Tensor, "kv_heads keys head_dim"],
     scaling: float,
-) -> tuple[Float[Tensor, "heads chunk head_dim"], Float[Tensor, "heads keys"]]:
-    """Outputs, and the attention that each key received, summed over the chunk's queries (softmax in float32 at least).
+) -> tuple[Float[Tensor, "heads chunk head_dim"], Float[Tensor, "kv_heads keys"]]:
+    """Outputs, and the attention that each key received: summed over the chunk's queries and the query heads of its
+    group, which follow each other (softmax in float32 at least).
 
-    One KV head at a time: its scores are computed once and stay in the processor's cache, and no matrix of all heads is
-    ever made.
+    The plain form, and the one that runs on CPUs. One KV head at a time: its scores are computed once and stay in the
+    processor's cache, and no matrix of all heads is ever made.
     """
-    (heads, chunk, head_dim), (kv_heads, keys, _) = query.shape, key.shape
+    (heads, chunk, _), (kv_heads, keys, _) = query.shape, key.shape
     group = heads // kv_heads
     precise = torch.float64 if query.dtype == torch.float64 else torch.float32
     ahead = torch.ones(chunk, chunk, dtype=torch.bool, device=query.device).triu(1)
     rows = (query * scaling).unflatten(0, (kv_heads, group)).flatten(1, 2)
     outputs = value.new_empty(kv_heads, group * chunk, value.shape[-1])
-    received = query.new_empty(heads, keys, dtype=precise)
+    received = query.new_empty(kv_heads, keys, dtype=precise)
     weights = query.new_empty(group * chunk, keys, dtype=precise)
     for head in range(kv_heads):
         scores = (rows[head] @ key[head].T).to(precise)
         scores.unflatten(0, (group, chunk))[..., keys - chunk :].masked_fill_(ahead, -torch.inf)
         torch.softmax(scores, -1, out=weights)
-        torch.sum(weights.unflatten(0, (group, chunk)), 1, out=received[head * group : (head + 1) * group])
+        torch.sum(weights, 0, out=received[head])
         torch.mm(weights.to(value.dtype), value[head], out=outputs[head])
     return outputs.unflatten(1, (group, chunk)).flatten(0, 1), received
+
+
+def on_device(device: torch.device) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The form that runs there: the tiled kernel on CUDA, else the plain one."""
+    if device.type != "cuda":
+        return attend_and_listen
+    from longtake.vlm import kernel
+
+    return kernel.attend_and_listen
 
 
 def attend(
@@ -94,7 +104,7 @@ def attention(
     if received is None:
         out = attend(query[0], key[0], value[0], scale)
     else:
-        out, heard = attend_and_listen(query[0], key[0], value[0], scale)
+        out, heard = on_device(query.device)(query[0], key[0], value[0], scale)
         received[int(module.layer_idx)] = heard  # pyright: ignore[reportArgumentType]
     return out.transpose(0, 1)[None], None
 
