@@ -27,6 +27,10 @@ class Block:
 
     keys: Float[Tensor, "layers kv_heads chunk head_dim"]
     values: Float[Tensor, "layers kv_heads chunk head_dim"]
+    end_seconds: float = 0.0
+    """End of the chunk on the stream's clock."""
+    next_position: int = 0
+    """Where positions go on after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +61,14 @@ def empty_state(layers: int, kv_heads: int, head_dim: int, *, dtype: torch.dtype
     return KVState(carried=empty_carried(layers, kv_heads, head_dim, dtype=dtype, device=device))
 
 
-def take_in(state: KVState, forward: Callable[[Cache], OutputT], selection: Selection) -> tuple[KVState, OutputT]:
+def take_in(
+    state: KVState,
+    forward: Callable[[Cache], OutputT],
+    selection: Selection,
+    *,
+    end_seconds: float = 0.0,
+    next_position: int = 0,
+) -> tuple[KVState, OutputT]:
     """One chunk: ``forward`` runs the decoder on it, once, over the cache it is handed."""
     carried = state.carried
     cache = chunk_cache(carried.keys, carried.values)
@@ -82,7 +93,10 @@ def take_in(state: KVState, forward: Callable[[Cache], OutputT], selection: Sele
     )
     grown = KVState(
         carried=after,
-        detailed=(*state.detailed, Block(keys=keys, values=values)),
+        detailed=(
+            *state.detailed,
+            Block(keys=keys, values=values, end_seconds=end_seconds, next_position=next_position),
+        ),
         seen_tokens=state.seen_tokens + keys.shape[2],
     )
     return grown, output

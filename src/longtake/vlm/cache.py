@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-Past = tuple[Float[Tensor, "kv_heads past head_dim"], Float[Tensor, "kv_heads past head_dim"]]
-"""Keys and values of one layer."""
+Past = tuple[Float[Tensor, "kv_heads _past head_dim"], Float[Tensor, "kv_heads _past head_dim"]]
+"""Keys and values of one layer; blocks of one past differ in length."""
 
 
 class ChunkLayer(CacheLayerMixin):
@@ -62,7 +63,11 @@ class AnswerLayer(CacheLayerMixin):
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         end = self.length + key_states.shape[2]
-        assert self.keys is not None and self.values is not None, "made in __init__"
+        assert self.keys is not None, "made in __init__"
+        assert self.values is not None, "made in __init__"
+        if end > self.keys.shape[2]:
+            wider = [0, 0, 0, max(end - self.keys.shape[2], self.keys.shape[2] // 4)]
+            self.keys, self.values = (functional.pad(part, wider) for part in (self.keys, self.values))
         self.keys[:, :, self.length : end] = key_states
         self.values[:, :, self.length : end] = value_states
         self.length = end
@@ -92,3 +97,10 @@ def own_part(cache: Cache) -> tuple[Float[Tensor, "layers kv_heads chunk head_di
 def answer_cache(past: Sequence[Sequence[Past]], room: int) -> Cache:
     """A cache over the whole past, per layer a sequence of blocks, with room for ``room`` tokens."""
     return Cache(layers=[AnswerLayer(blocks, room) for blocks in past])
+
+
+def cut_back(cache: Cache, length: int) -> None:
+    """Forget what an answer's cache took in beyond ``length`` tokens."""
+    for layer in cache.layers:
+        if isinstance(layer, AnswerLayer):
+            layer.length = min(layer.length, length)
