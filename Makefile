@@ -42,6 +42,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/longtake bench scan --json | tee out/bench_scan.json
 	$(BIN)/longtake bench stream --minutes 60 --json | tee out/bench_stream.json
 
-# docs/cli.md and tests/golden are made from the commands themselves; a test says when they have drifted
+# docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families; tests say when they drift
 docs golden: setup
 	$(BIN)/python scripts/make_golden.py
+	$(BIN)/python scripts/make_vlm_support.py

@@ -252,3 +252,37 @@ def test_free_size_is_a_multiple_and_near_448_by_default(name: str, step: int) -
         family_of(*make(name), height=100)
     one = family_of(*make(name))
     assert (one.height, one.width) == (448, 448)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_half_precision_models_take_their_frames(name: str) -> None:
+    model, processor = make(name)
+    one = family_of(model.to(torch.bfloat16), processor, **options(name))
+    chunks = step_by_step(one, EVEN)
+    state = prefilled(one, chunks[:3])
+    assert state.carried.keys.dtype == torch.bfloat16
+    assert state.seen_tokens == sum(chunk.input_ids.shape[1] for chunk in chunks[:3])
+
+
+class AfterTime:
+    """A model that lets text follow the last step, as transformers did up to version 4."""
+
+    def __init__(self, inner: Any) -> None:
+        self.get_vision_position_ids = inner.get_vision_position_ids
+
+    def get_rope_index(self, ids: Tensor, kinds: Tensor, video_grid_thw: Tensor) -> tuple[Tensor, None]:
+        steps = int(video_grid_thw[0, 0])
+        return torch.arange(steps + 1).expand(3, 1, -1), None
+
+
+def test_question_follows_the_installed_rule_of_positions() -> None:
+    model, processor = make("qwen2-vl")
+    beside = family_of(model, processor, **options("qwen2-vl"))
+    model.model.get_rope_index = AfterTime(model.model).get_rope_index
+    after = family_of(model, processor, **options("qwen2-vl"))
+    opening, *_, last, question = step_by_step(after, EVEN)
+    assert int(question.position_ids.min()) == last.next_position == opening.next_position + 4
+    # 5.24: beside the steps, above their three columns
+    question = step_by_step(beside, EVEN)[-1]
+    assert int(question.position_ids.min()) == opening.next_position + 3

@@ -24,6 +24,12 @@ class Eagle(Family):
 
     name = "Eagle2.5"
     model_types = ("eagle_2_5_vl",)
+    example = "nvidia/Eagle2.5-8B"
+    tested_with = "a stand-in of its shape: SigLIP, pixel shuffle, MLP, Qwen2"
+    notes = (
+        "Code of its own, which was not at hand: the text of frames follows the published processor of its sister "
+        "Eagle3, without the sampling rate that may stand before the first frame."
+    )
     time_marker = "`Frame 1 sample at 1.50s: `"
 
     def __init__(self, model: Any, processor: Any, **options: Any) -> None:

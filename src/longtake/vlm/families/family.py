@@ -50,8 +50,16 @@ class Family:
 
     name: ClassVar[str]
     model_types: ClassVar[tuple[str, ...]]
+    example: ClassVar[str]
+    """A model of the family on the Hub; this and the next four are for people and stand in docs/vlm_support.md."""
     time_marker: ClassVar[str]
-    """How the prompt says when a frame was, for people."""
+    """How the prompt says when a frame was."""
+    frame_size: ClassVar[str] = "the vision tower's own"
+    """In pixels."""
+    tested_with: ClassVar[str] = "real classes"
+    """What of transformers the tests run."""
+    notes: ClassVar[str] = ""
+    """What a user should know."""
     frames_per_chunk: int = 1
     """Frames that the vision tower takes together; only the last chunk of a stream may have fewer."""
     needs_length: ClassVar[bool] = False
@@ -125,6 +133,7 @@ class Family:
         """
         self._check(pixels, pts_seconds, index, before)
         text, inputs = self._see(pixels, pts_seconds, index, before)
+        inputs = {key: value.to(self.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
         ids = self._ids((self._lead if index == 0 else "") + text, opens=index == 0 and not self._head)
         positions, after = self._place(ids, inputs, pts_seconds, index, position)
         return Chunk(input_ids=ids, position_ids=positions, next_position=after, inputs=inputs)

@@ -12,6 +12,8 @@ class InternVL(Family):
 
     name = "InternVL3"
     model_types = ("internvl",)
+    example = "OpenGVLab/InternVL3-1B-hf"
+    notes = "The prompt has no times: the model cannot know when a frame was."
     time_marker = "`Frame1: `, the number of the frame"
 
     def _frame_size(self, height: int | None, width: int | None) -> tuple[int, int]:

@@ -18,6 +18,8 @@ class LlavaOneVision(Family):
 
     name = "LLaVA-OneVision"
     model_types = ("llava_onevision",)
+    example = "llava-hf/llava-onevision-qwen2-0.5b-ov-hf"
+    notes = "The prompt has no times and no marks between frames."
     time_marker = "none"
 
     def forward(self, chunk: Chunk, cache: Cache, *, keep: int = 1) -> Float[Tensor, "1 kept vocabulary"]:

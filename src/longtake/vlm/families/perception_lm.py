@@ -12,6 +12,9 @@ class PerceptionLM(Family):
 
     name = "PerceptionLM"
     model_types = ("perception_lm",)
+    example = "facebook/Perception-LM-1B"
+    tested_with = "real classes; SigLIP's vision tower in the place of timm's"
+    notes = "Its vision tower needs the package `timm`. The prompt has no times and no marks between frames."
     time_marker = "none"
 
     def _frame_size(self, height: int | None, width: int | None) -> tuple[int, int]:

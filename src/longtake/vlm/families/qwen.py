@@ -19,6 +19,9 @@ from longtake.vlm.families.family import Chunk, Family, free_size
 class Qwen(Family):
     """What the generations share."""
 
+    frames_per_chunk = 2
+    frame_size = "any multiple of patch x merge; 448 x 448 if not said"
+
     def __init__(self, model: Any, processor: Any, **options: Any) -> None:
         self.frames_per_chunk = processor.video_processor.temporal_patch_size
         super().__init__(model, processor, **options)
@@ -48,6 +51,11 @@ class Qwen3VL(Qwen):
 
     name = "Qwen3-VL"
     model_types = ("qwen3_vl", "qwen3_vl_moe")
+    example = "Qwen/Qwen3-VL-2B-Instruct"
+    notes = (
+        "Transformers' processor leaves the chat template's `<|vision_start|>` and `<|vision_end|>` around the whole "
+        "video, besides those of each step; so do we."
+    )
     time_marker = "`<1.5 seconds>`, mean of a step's first and last frame"
 
     def _place(
@@ -63,6 +71,11 @@ class Qwen2VL(Qwen):
 
     name = "Qwen2-VL"
     model_types = ("qwen2_vl",)
+    example = "Qwen/Qwen2-VL-2B-Instruct"
+    notes = (
+        "In transformers 5.24 the question's positions begin beside the video's first steps, not after its last; "
+        "we follow the installed version."
+    )
     time_marker = "none; temporal position = number of the step"
 
     def __init__(self, model: Any, processor: Any, **options: Any) -> None:
@@ -114,6 +127,11 @@ class Qwen25VL(Qwen2VL):
 
     name = "Qwen2.5-VL"
     model_types = ("qwen2_5_vl",)
+    example = "Qwen/Qwen2.5-VL-3B-Instruct"
+    notes = (
+        "As Qwen2-VL. The processor knows one rate per video; we place each step by its true time, so uneven frames "
+        "get other positions than in one call."
+    )
     time_marker = "none; temporal position = true seconds x tokens per second"
 
     def _steps(self, pts_seconds: tuple[float, ...], index: int) -> int:

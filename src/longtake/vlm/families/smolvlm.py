@@ -15,6 +15,9 @@ class SmolVLM(Family):
 
     name = "SmolVLM"
     model_types = ("smolvlm",)
+    example = "HuggingFaceTB/SmolVLM2-2.2B-Instruct"
+    tested_with = "real classes; `num2words` replaced by a stand-in"
+    notes = "Its processor needs the package `num2words`. Times are cut to whole seconds, minutes go past 59."
     time_marker = "`Frame from 00:01:`, minutes and whole seconds"
     needs_length = True
 

@@ -15,6 +15,9 @@ class VideoLlama3(Family):
 
     name = "VideoLLaMA3"
     model_types = ("video_llama_3",)
+    example = "lkhl/VideoLLaMA3-2B-Image-HF"
+    frame_size = "any multiple of patch x merge; 448 x 448 if not said"
+    notes = "The number of tokens differs from frame to frame."
     time_marker = "`Time 1.5s:`"
     needs_frame_before = True
 
