@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tests.vlm.families import NAMES, make, options
+from tokenizers import processors
 from torch import Tensor
 from transformers.video_utils import VideoMetadata
 
@@ -286,3 +287,23 @@ def test_question_follows_the_installed_rule_of_positions() -> None:
     # 5.24: beside the steps, above their three columns
     question = step_by_step(beside, EVEN)[-1]
     assert int(question.position_ids.min()) == opening.next_position + 3
+
+
+BARE_TEMPLATE = "user: {% for content in messages[0]['content'] %}{{ content['text'] or '<video>' }}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", [None, BARE_TEMPLATE], ids=["own", "bare"])
+def test_tokens_match_when_the_tokenizer_opens_the_prompt_itself(template: str | None) -> None:
+    """With a template whose first special token is a picture's, the opening comes with the first frame."""
+    model, processor = make("internvl3")
+    processor.chat_template = template or processor.chat_template
+    start = "<|endoftext|>"
+    processor.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A", special_tokens=[(start, processor.tokenizer.convert_tokens_to_ids(start))]
+    )
+    one = family_of(model, processor)
+    chunks = step_by_step(one, EVEN)
+    assert (one.preamble() is None) == bool(template)
+    whole = at_once(one, EVEN)["input_ids"]
+    assert torch.cat([chunk.input_ids for chunk in chunks], dim=1).tolist() == whole.tolist()
+    assert whole[0].tolist().count(processor.tokenizer.convert_tokens_to_ids(start)) == 1
