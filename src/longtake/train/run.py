@@ -106,6 +106,7 @@ class Judge:
 
     def __init__(self, run: Run) -> None:
         recipe = run.recipe
+        self.spread = bool(recipe.frames_per_video)
         stage = next((stage for stage in reversed(recipe.stages) if stage.data == "videos"), None)
         count = recipe.evaluate_videos if stage else 0
         self.scripts = [make_script(recipe.seed + index, split="valid") for index in range(count)]
@@ -118,7 +119,9 @@ class Judge:
         device = next(objective.parameters()).device
         if not self.videos:
             self.videos = [self.data.video(script) for script in self.scripts]
-        pairs = [(batch.scripts[0], caption_video(objective, batch.to(device))) for batch in self.videos]
+        pairs = [
+            (batch.scripts[0], caption_video(objective, batch.to(device), spread=self.spread)) for batch in self.videos
+        ]
         return scores(pairs)
 
 
