@@ -45,6 +45,8 @@ def train(
         )
     if resume and written.exists() and written.read_text() != resolved:
         raise ConfigError(f"{folder} holds a run of another recipe; resume with the same recipe and --set values")
+    if resume and not (folder / "checkpoint").is_dir():
+        raise CheckpointError(f"{folder} has no checkpoint to resume from; start without --resume")
     torch.manual_seed(recipe.seed)
     objective = build_objective(recipe)
     folder.mkdir(parents=True, exist_ok=True)
