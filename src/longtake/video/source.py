@@ -34,8 +34,8 @@ def grace_of(address: Address, options: ReadOptions) -> float:
 
     Connecting again takes two waits: for the connection, and for what is in it.
     """
-    if address.kind == "pipe":
-        return math.inf  # whoever writes into a pipe may pause; it ends when it is closed
+    if address.text == "-":
+        return math.inf  # whoever writes to standard input may pause; it ends when it is closed
     if not address.is_network:
         return 0.0
     return NETWORK_GRACE_SECONDS + (options.timeout_seconds if address.is_live else 0.0)
