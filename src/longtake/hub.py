@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import tempfile
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ from torch import Tensor, nn
 from longtake.config import merged, suggest
 from longtake.errors import CheckpointError
 from longtake.protocol import StreamModel
+
+logger = logging.getLogger(__name__)
 
 METHODS: dict[str, tuple[str, str]] = {"sts": ("longtake.methods.sts", "STS")}
 """Name of a method in ``config.json`` -> module and class, imported when needed.
@@ -90,7 +93,9 @@ def load(name_or_path: str | Path, *, device: str = "auto", **options: object) -
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return _load_folder(find(name_or_path), device, options)
+    folder = find(name_or_path)
+    logger.info("loading %s from %s onto %s", name_or_path, folder, device)
+    return _load_folder(folder, device, options)
 
 
 def save(model: nn.Module, folder: str | Path, *, notes: Mapping[str, object] | None = None, card: str = "") -> None:
@@ -148,6 +153,8 @@ def find(name_or_path: str | Path) -> Path:
         raise CheckpointError(f"{name} is a file, expected a checkpoint folder with {CONFIG_FILE} and {WEIGHTS_FILE}")
     if isinstance(name_or_path, str) and _HUB_ID.fullmatch(name):
         return _download(name)
+    if name in presets():
+        raise CheckpointError(f"{name} is a preset: sizes without weights; give a folder or hub id that has weights")
     raise CheckpointError(
         f"no model {name!r}: neither bundled, nor a folder, nor a hub id (owner/name); {suggest(name, bundled())}"
     )
@@ -165,6 +172,16 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict) or "method" not in config:
         raise CheckpointError(f"{path} does not name a longtake method; expected the keys method and config")
     return cast("dict[str, Any]", config)
+
+
+def presets() -> dict[str, tuple[str, Any]]:
+    """Named sizes without weights: name -> its method, and a function that makes the config."""
+    modules = {method: import_module(module) for method, (module, _) in METHODS.items()}
+    return {
+        name: (method, make)
+        for method, module in modules.items()
+        for name, make in getattr(module, "PRESETS", {}).items()
+    }
 
 
 def method_class(method: object) -> type[Any]:

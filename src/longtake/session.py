@@ -174,8 +174,12 @@ class Session(Generic[StateT]):
             if segment is None:
                 return
 
-    def watch(self, source: SourceName, *, on_lag: OnLag = "wait") -> Generator[Step, None, None]:
+    def watch(
+        self, source: SourceName, *, on_lag: OnLag = "wait", timeout_seconds: float = 10.0
+    ) -> Generator[Step, None, None]:
         """Open a source and follow it: from its start, or from where this session stands.
+
+        ``timeout_seconds`` is the longest wait without a sign of life from the source.
 
         Raises:
             SourceError: It cannot be opened or read.
@@ -184,7 +188,14 @@ class Session(Generic[StateT]):
         again = self.clock.num_segments > 0 and not parse_address(source).is_live
         start_seconds = self.clock.last_start_seconds if again else 0.0
         index = self.clock.num_segments - int(again)
-        with segments(source, self.spec, on_lag=on_lag, start_seconds=start_seconds, first_index=index) as stream:
+        with segments(
+            source,
+            self.spec,
+            on_lag=on_lag,
+            start_seconds=start_seconds,
+            first_index=index,
+            timeout_seconds=timeout_seconds,
+        ) as stream:
             if again:
                 self.check_source(next(stream, None), name=str(source))
             yield from self.follow(stream)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import typer
@@ -156,3 +159,40 @@ def test_reader_that_leaves_early_causes_no_traceback() -> None:
 def test_console_script_and_module_are_the_same() -> None:
     done = subprocess.run([sys.executable, "-m", "longtake.cli", "--version"], capture_output=True, text=True)
     assert done.stdout == longtake("--version").stdout
+
+
+def raise_from_the_system() -> None:
+    raise PermissionError(13, "Permission denied", "/locked/street.mp4")
+
+
+def test_error_of_the_system_is_one_line(broken: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    broken.setitem(app.COMMANDS, "doctor", app.Entry(__name__, "raise_from_the_system", "Fails."))
+    assert app.run(["doctor"]) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("longtake: /locked/street.mp4: Permission denied; ")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(("redirection", "status"), [("> /dev/full", 1), (">&-", 0), ("2>&-", 0)])
+def test_output_that_cannot_be_written_is_no_traceback(redirection: str, status: int) -> None:
+    command = f"{sys.executable} -m longtake.cli models list --json {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (1 if status else 0)
+
+
+def test_terminated_process_puts_away_what_it_made(tmp_path: Path) -> None:
+    arguments = ["toybox", "make", str(tmp_path / "videos"), "--videos", "50", "--seed", "1"]
+    command = [sys.executable, "-c", "from longtake.cli.app import main; main()", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not list(tmp_path.iterdir()):
+            time.sleep(0.05)
+        process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())
+
+
+def test_preset_has_no_weights_to_load(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["caption", "street.mp4", "--model", "sts-large"]) == 1
+    assert "sizes without weights" in capsys.readouterr().err

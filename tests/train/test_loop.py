@@ -93,7 +93,8 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_resuming_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no checkpoint to resume"):
-        next(train(RECIPE, tmp_path, resume=True))
+        next(train(RECIPE, tmp_path / "none", resume=True))
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,27 @@ def test_every_recipe_in_the_repository_builds() -> None:
         recipe = load_recipe(path, Recipe)
         with torch.device("meta"):
             assert model_config(recipe).vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("step", b"x"), ("step", b"999"), ("step", None), ("model.safetensors", b"cut"), ("optimizer.bin", b"cut")],
+)
+def test_a_damaged_checkpoint_is_refused_in_one_line(name: str, content: bytes | None, tmp_path: Path) -> None:
+    for progress in train(RECIPE, tmp_path):
+        if progress.step == 2:
+            break
+    path = tmp_path / "checkpoint" / name
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="is damaged") as caught:
+        next(train(RECIPE, tmp_path, resume=True))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"evaluate_every": 0}, {"seed": -1}, {"workers": -1}, {"stages": (SEE, SEE)}, {"save_seconds": math.nan}],
+)
+def test_values_of_a_recipe_that_make_no_sense_are_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="recipe tiny"):
+        replace(RECIPE, **fields)

@@ -5,10 +5,13 @@ Only the command that is called is imported, so that ``longtake --help`` answers
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -125,16 +128,30 @@ def configure(
 
 
 def main() -> None:
-    """Entry of the console script."""
-    sys.exit(run(sys.argv[1:]))
+    """Entry of the console script. SIGTERM ends it as Ctrl-C does, with everything put away."""
+    terminated: list[int] = []
+
+    def terminate(number: int, _: object) -> None:
+        terminated.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, terminate)
+    status = run(sys.argv[1:])
+    sys.exit(128 + terminated[0] if terminated else status)
 
 
 def run(arguments: list[str]) -> int:
     """Run the command line; the exit status: 0, 1 for an error of ours, 2 for wrong usage, 130 for Ctrl-C."""
+    _open_streams()
     try:
         status = _run_command(arguments)
     except LongtakeError as error:
         status = _complain(" ".join(str(error).split()))
+    except BrokenPipeError:
+        status = 1  # whoever read stdout is gone
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        status = _complain(f"{place}{error.strerror or error}; check the path, its permissions and the space left")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRAS:
@@ -154,15 +171,32 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _complain(message: str) -> int:
-    print(f"longtake: {message}", file=sys.stderr)
+    shown = "".join(letter if letter.isprintable() else "?" for letter in message)
+    with contextlib.suppress(OSError):
+        print(f"longtake: {shown}", file=sys.stderr)
     return 1
+
+
+def _open_streams() -> None:
+    """UTF-8 on stdout and stderr whatever the locale; what cannot be shown becomes a question mark, never an error.
+
+    A stream that was closed before the start takes everything and keeps nothing.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
 
 
 def _flush() -> bool:
     """Hand the last output over; False if its reader is gone, which is no reason for a traceback."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"cannot write to stdout: {error.strerror}; choose another place for it")
         return False
     return True

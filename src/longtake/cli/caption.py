@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from longtake.cli.sources import expand
+from longtake.cli.sources import JOURNAL_SUFFIX, expand
 
 
 class Format(StrEnum):
@@ -58,6 +58,9 @@ def caption(
     on_lag: Annotated[
         OnLag, typer.Option(help="When a live source is faster than the model: fall behind, or leave frames out.")
     ] = OnLag.WAIT,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Longest wait for a sign of life from the source.")
+    ] = 10.0,
     timeline: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the events along time into this picture.")
     ] = None,
@@ -83,6 +86,7 @@ def caption(
         save=save,
         resume=resume,
         on_lag=on_lag.value,
+        timeout_seconds=timeout,
         timeline=timeline,
         quiet=quiet,
     )
@@ -97,7 +101,8 @@ def _check_usage(
     for option, value in alone.items():
         if value is not None and len(videos) > 1:
             raise typer.BadParameter(f"{option} is for one source, got {len(videos)}; run them one by one")
-    written = [path for path in (*files, save, timeline) if path is not None]
+    journal = save.with_name(save.name + JOURNAL_SUFFIX) if save is not None else None
+    written = [path for path in (*files, save, journal, timeline) if path is not None]
     places = [path.resolve() for path in written]
     taken = {Path(source).resolve() for source in videos.values() if source != "-"}
     for path, place in zip(written, places, strict=True):

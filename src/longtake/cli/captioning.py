@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longtake.cli.outputs import Outputs, speak_utf8
+from longtake.cli.outputs import Outputs
 from longtake.cli.snapshots import Snapshots, said_before
 from longtake.cli.terminal import StatusLine, summary
 from longtake.errors import ConfigError, LongtakeError, StateError
@@ -36,13 +36,13 @@ class Job:
     save: Path | None
     resume: Path | None
     on_lag: OnLag
+    timeout_seconds: float
     timeline: Path | None
     quiet: bool
 
 
 def run(job: Job) -> int:
     """Caption every source; the exit status."""
-    speak_utf8()
     status = StatusLine(shown=not job.quiet)
     outputs = Outputs(
         job.files,
@@ -85,7 +85,9 @@ def _follow(
     familiar, num_said = True, session.clock.num_events
     with ExitStack() as stack:
         snapshots = stack.enter_context(Snapshots(job.save, said=said, resumed=job.resume)) if job.save else None
-        steps = stack.enter_context(closing(session.watch(source, on_lag=job.on_lag)))
+        steps = stack.enter_context(
+            closing(session.watch(source, on_lag=job.on_lag, timeout_seconds=job.timeout_seconds))
+        )
         for number, step in enumerate(steps):
             if number == 0:
                 outputs.begin(video, said)

@@ -32,12 +32,12 @@ def describe(name: str) -> dict[str, Any]:
     """The facts about a model, computed without reading or making any weights."""
     import torch
 
-    from longtake.hub import find, method_class, read_config
+    from longtake.hub import find, method_class, presets, read_config
 
-    presets = _presets()
+    known = presets()
     with torch.device("meta"):
-        if name in presets:
-            method, preset = presets[name]
+        if name in known:
+            method, preset = known[name]
             model, notes = method_class(method)(preset()), {}
         else:
             config = read_config(find(name))
@@ -67,15 +67,10 @@ def _bundled_rows() -> list[dict[str, str]]:
 
 
 def _preset_rows() -> list[dict[str, str]]:
-    rows = [{"name": name, "method": method} for name, (method, _) in _presets().items()]
+    from longtake.hub import presets
+
+    rows = [{"name": name, "method": method} for name, (method, _) in presets().items()]
     return [row | {"kind": "preset, no weights", "scores": ""} for row in rows]
-
-
-def _presets() -> dict[str, tuple[str, Any]]:
-    """Preset name -> method and a function that gives its config."""
-    from longtake.hub import METHODS
-
-    return {name: (method, make) for method in METHODS for name, make in _module(method).PRESETS.items()}
 
 
 def _module(method: str) -> Any:

@@ -93,10 +93,3 @@ class Outputs:
         self._status.clear()
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
-
-
-def speak_utf8() -> None:
-    """UTF-8 on stdout whatever the locale; what cannot be shown becomes a question mark, never an error."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(encoding="utf-8", errors="replace")

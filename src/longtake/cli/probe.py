@@ -17,6 +17,9 @@ def probe(
     source: Annotated[
         str, typer.Argument(help="A file, URL, webcam:0, folder of images, or - for standard input.", metavar="SOURCE")
     ],
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Longest wait for a sign of life from the source.")
+    ] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a panel.")] = False,
 ) -> None:
     """Say what the reader sees in a video: frames, times, size, losses, warnings.
@@ -25,7 +28,7 @@ def probe(
     """
     from longtake.video import probe as probe_source
 
-    report = probe_source(source)
+    report = probe_source(source, timeout_seconds=timeout)
     if as_json:
         print(json.dumps(report_to_dict(report), ensure_ascii=False))
         return

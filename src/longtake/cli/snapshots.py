@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from longtake.cli.sources import JOURNAL_SUFFIX
 from longtake.config import from_dict
 from longtake.errors import ConfigError, StateError
 from longtake.files import write_whole
@@ -26,7 +27,7 @@ PATIENCE = 20
 
 def journal_of(state: Path) -> Path:
     """The journal beside a snapshot."""
-    return state.with_name(state.name + ".events.jsonl")
+    return state.with_name(state.name + JOURNAL_SUFFIX)
 
 
 def said_before(state: Path, session: Session[Any]) -> list[Event]:
@@ -38,7 +39,8 @@ def said_before(state: Path, session: Session[Any]) -> list[Event]:
     path, length = journal_of(state), session.notes.get("journal_bytes")
     try:
         text = path.read_bytes()[:length].decode()
-        events = [from_dict(Event, json.loads(line), where=path.name) for line in text.splitlines()]
+        lines = (json.loads(line, parse_constant=_refuse_constant) for line in text.splitlines())
+        events = [from_dict(Event, line, where=path.name) for line in lines]
     except (OSError, ValueError, ConfigError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise StateError(f"journal {path} of the state cannot be read ({reason}); keep the two side by side") from error
@@ -97,6 +99,10 @@ class Snapshots:
         file = journal.open("a", encoding="utf-8", newline="\n")
         file.seek(0, 2)
         return file
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"it holds {name}")
 
 
 def _line(event: Event) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _SUFFIXES = ".3gp .asf .avi .flv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .ts .vob .webm .wmv .y4m"
+JOURNAL_SUFFIX = ".events.jsonl"
+"""Of the file beside a saved state that holds the events said so far."""
 VIDEO_SUFFIXES = frozenset(_SUFFIXES.split(" "))
 """Files that make a folder a folder of videos; without one it is a folder of images, which is one video."""
 

@@ -37,10 +37,12 @@ def train(
         TimeElapsedColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(loaded.name, total=None, note="")
         for at in run_training(loaded, folder, resume=resume):
             note = f"{at.seconds_left / 60:.0f} min left, loss {at.losses['loss']:.3f}"
+            if not console.is_terminal and (at.step % 100 == 0 or at.step == at.total_steps):
+                console.print(f"{at.stage} {at.step}/{at.total_steps}: {note}", highlight=False)
             bar.update(task, description=at.stage, completed=at.step, total=at.total_steps, note=note)
             if at.step % 100 == 0 or at.step == at.total_steps:
                 plot(folder / "metrics.jsonl", folder / "metrics.png")

@@ -150,11 +150,18 @@ def _memory(marks: object, origin: str) -> tuple[MemoryMark, ...]:
     return tuple(found)
 
 
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
 def _timed_sentence(time: object, text: object, origin: str, *, memory: tuple[MemoryMark, ...] = ()) -> TimedSentence:
     if not isinstance(time, Sequence) or isinstance(time, str) or len(time) != 2:
         raise ConfigError(f"{origin}: its time is {_short(time)}, expected [start, end] in seconds")
     for bound in time:
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not _is_finite(bound):
             raise ConfigError(f"{origin}: its time holds {_short(bound)}, expected a finite number of seconds")
     if not isinstance(text, str):
         raise ConfigError(f"{origin}: its sentence is {_short(text)}, expected text")

@@ -19,7 +19,9 @@ from statistics import fmean, median
 from time import perf_counter, process_time
 from typing import Any
 
+from longtake import hub
 from longtake.errors import ConfigError, LongtakeError
+from longtake.session import Session, require_captions
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ def bench_stream(
         raise ConfigError(
             f"bench stream over {minutes:g} minutes; expected 3 or more, since memory is judged from minute 2 on"
         )
+    require_captions(hub.load(model))  # a wrong name is told before the long work
     tell = tell or logger.info
     tell(f"making sure of a video of {minutes:g} minutes in {folder}")
     video = long_video(folder, minutes, seed)
@@ -129,8 +132,6 @@ def measure_stream(video: Path, model_name: str) -> StreamRun:
     """Read ``video`` in this process."""
     import torch
 
-    from longtake import hub
-    from longtake.session import Session
     from longtake.video import segments
 
     run = StreamRun(threads=torch.get_num_threads())

@@ -15,9 +15,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 from accelerate import Accelerator
+from safetensors import SafetensorError
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -94,10 +96,17 @@ class Run:
 
     def resume(self) -> int:
         """Load the last checkpoint; returns the next step."""
-        if not self.checkpoint.is_dir():
-            raise CheckpointError(f"{self.folder} has no checkpoint to resume from; start without --resume")
-        self.accelerator.load_state(str(self.checkpoint))
-        step = int((self.checkpoint / "step").read_text())
+        last = len(places(self.recipe))
+        try:
+            step = int((self.checkpoint / "step").read_text())
+            if not 0 <= step <= last:
+                raise ValueError(f"step is {step}, the recipe has {last}")
+            self.accelerator.load_state(str(self.checkpoint))
+        except (OSError, ValueError, RuntimeError, KeyError, SafetensorError, UnpicklingError) as error:
+            raise CheckpointError(
+                f"checkpoint {self.checkpoint} is damaged ({' '.join(str(error).split())[:200]}); "
+                "start again in another folder"
+            ) from error
         self.log.cut(step)
         return step
 

@@ -42,8 +42,10 @@ class StageConfig:
         if self.data not in ("frames", "videos"):
             raise ConfigError(f"stage {self.name}: data is {self.data!r}, expected 'frames' or 'videos'")
         for name in ("steps", "batch_size", "learning_rate"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:
                 raise ConfigError(f"stage {self.name}: {name} is {getattr(self, name)}, expected a number above 0")
+        if self.warmup_steps < 0:
+            raise ConfigError(f"stage {self.name}: warmup_steps is {self.warmup_steps}, expected 0 or more")
         if not 0 < self.min_seconds <= self.max_seconds:
             raise ConfigError(
                 f"stage {self.name}: lengths {self.min_seconds} to {self.max_seconds} s, expected 0 < min <= max"
@@ -82,6 +84,12 @@ class Recipe:
             raise ConfigError(
                 f"recipe {self.name}: whole_video and frames_per_video need encoder_scale = 0 in each stage"
             )
+        for name in ("evaluate_every", "save_seconds", "workers", "seed", "evaluate_videos", "frames_per_video"):
+            least = 1 if name == "evaluate_every" else 0
+            if not getattr(self, name) >= least:
+                raise ConfigError(f"recipe {self.name}: {name} is {getattr(self, name)}, expected {least} or more")
+        if len({stage.name for stage in self.stages}) < len(self.stages):
+            raise ConfigError(f"recipe {self.name}: two stages have one name; their material would be the same")
         if self.frames_per_video and any(stage.file_share for stage in self.stages):
             raise ConfigError(f"recipe {self.name}: frames_per_video are drawn, not read; set file_share = 0")
         if not self.stages:

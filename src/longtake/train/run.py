@@ -45,6 +45,8 @@ def train(
         )
     if resume and written.exists() and written.read_text() != resolved:
         raise ConfigError(f"{folder} holds a run of another recipe; resume with the same recipe and --set values")
+    if resume and not (folder / "checkpoint").is_dir():
+        raise CheckpointError(f"{folder} has no checkpoint to resume from; start without --resume")
     torch.manual_seed(recipe.seed)
     objective = build_objective(recipe)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,6 +108,7 @@ class Judge:
 
     def __init__(self, run: Run) -> None:
         recipe = run.recipe
+        self.spread = bool(recipe.frames_per_video)
         stage = next((stage for stage in reversed(recipe.stages) if stage.data == "videos"), None)
         count = recipe.evaluate_videos if stage else 0
         self.scripts = [make_script(recipe.seed + index, split="valid") for index in range(count)]
@@ -118,7 +121,9 @@ class Judge:
         device = next(objective.parameters()).device
         if not self.videos:
             self.videos = [self.data.video(script) for script in self.scripts]
-        pairs = [(batch.scripts[0], caption_video(objective, batch.to(device))) for batch in self.videos]
+        pairs = [
+            (batch.scripts[0], caption_video(objective, batch.to(device), spread=self.spread)) for batch in self.videos
+        ]
         return scores(pairs)
 
 

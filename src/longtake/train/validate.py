@@ -14,18 +14,23 @@ from longtake.types import Event
 
 
 @torch.no_grad()
-def caption_video(objective: STSObjective, batch: Batch) -> list[Event]:
-    """Events of one whole video (batch of one), as the stream would give them."""
+def caption_video(objective: STSObjective, batch: Batch, *, spread: bool = False) -> list[Event]:
+    """Events of one whole video (batch of one), as the stream would give them.
+
+    ``spread``: its frames are spread evenly over the video instead of lying on the model's time grid.
+    """
     model: STS = objective.model
     tokens = batch.seen if batch.seen is not None else objective.see(batch.frames, whole_video=True)[1]
     memory, visible = objective.shown(objective.scan(tokens))
     said = model.decoder.generate(memory, model.tokenizer, visible, event_bias=model.config.event_bias)
     num_frames, window = tokens.shape[1], model.config.time.num_buckets - 1
     size = model.config.num_frames if objective.whole is None else num_frames
+    # The n-th of the frames that are spread over a video begins where the n-th of equal parts does.
+    frame_seconds = batch.scripts[0].seconds / num_frames if spread else 1 / model.config.fps
     events: list[Event] = []
     for index, items in enumerate(said):
         border = min((index + 1) * size, num_frames)
-        clock = tuple(frame / model.config.fps for frame in range(max(border - window, 0), border + 1))
+        clock = tuple(frame * frame_seconds for frame in range(max(border - window, 0), border + 1))
         found = (model.to_event(item, clock, border - index * size, batch.scripts[0].seconds) for item in items)
         events += [event for event in found if event]
     return events

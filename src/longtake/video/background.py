@@ -159,10 +159,11 @@ class Background(Generic[ItemT]):
                 self._stop.set()
                 self._is_done = True
                 self._error = SourceError(
-                    f"{self._name}: no frame within {self._timeout_seconds:g} s; check the source or raise the timeout"
+                    f"{self._name}: no frame within {self._timeout_seconds:g} s; "
+                    "check the source or give it a longer --timeout"
                 )
                 return
-            self._changed.wait(left)
+            self._changed.wait(min(left, threading.TIMEOUT_MAX))
 
     def _is_working(self) -> bool:
         """The worker did not wait but compute: a large picture on a busy machine takes its time, up to a limit."""

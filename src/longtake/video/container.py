@@ -148,6 +148,11 @@ class VideoContainer:
         else:
             codec.thread_count = 1
 
+    @property
+    def format_name(self) -> str:
+        """FFmpeg's name of the container's format."""
+        return self._container.format.name
+
     def packets(self) -> Iterator[Packet]:
         """Packets of the video stream; failed reads are retried, then taken for the end."""
         errors = 0
@@ -165,7 +170,7 @@ class VideoContainer:
             except ExitError as error:
                 raise SourceError(
                     f"{self._address.text}: no data for {self._timeout_seconds:g} s; "
-                    "check the source or raise the timeout"
+                    "check the source or give it a longer --timeout"
                 ) from error
             except AvEOFError:
                 return

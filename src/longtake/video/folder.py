@@ -32,6 +32,8 @@ TAIL_BYTES = 4096
 class FolderContainer:
     """The pictures of a folder, behind the same face as an opened container."""
 
+    format_name = "folder"
+
     def __init__(self, address: Address, *, fps: float) -> None:
         """List the folder.
 

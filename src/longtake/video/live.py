@@ -88,6 +88,9 @@ class LiveReader:
         assert self._frame_at is not None
         lost_at = self._frame_at
         self.close()
+        patience_seconds = self._options.max_outage_seconds
+        if self._num_tries == 0 and patience_seconds:
+            logger.warning("%s: no more data; trying again for up to %g s", self._address.text, patience_seconds)
         while self._num_tries == 0 or time.monotonic() < lost_at + self._options.max_outage_seconds:
             if not self._sleep(self._delay):
                 return None

@@ -196,6 +196,11 @@ class Reader:
     def _nothing_decoded(self) -> SourceError:
         bad = self._container.tally.bad_packets
         detail = count(bad, "damaged packet") if bad else "it holds no picture"
+        if not bad and self._address.kind != "file" and self._container.format_name.startswith("mov,"):
+            detail = (
+                "an MP4 whose index stands at its end needs a source that can be read twice; download it first, or "
+                "make it with ffmpeg -movflags faststart"
+            )
         return SourceError(f"{self._address.text}: no frame could be decoded ({detail})")
 
     @property

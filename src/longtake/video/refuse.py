@@ -55,7 +55,7 @@ def explain_open_failure(address: Address, error: Exception, timeout_seconds: fl
     name = address.text
     if isinstance(error, ExitError):
         return SourceError(
-            f"{name}: no answer within {timeout_seconds:g} s; check that the source is up or raise the timeout"
+            f"{name}: no answer within {timeout_seconds:g} s; check that the source is up or give it a longer --timeout"
         )
     if isinstance(error, AvConnectionRefusedError):
         return SourceError(f"{name}: connection refused; nothing listens there")

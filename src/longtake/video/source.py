@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -33,6 +34,8 @@ def grace_of(address: Address, options: ReadOptions) -> float:
 
     Connecting again takes two waits: for the connection, and for what is in it.
     """
+    if address.text == "-":
+        return math.inf  # whoever writes to standard input may pause; it ends when it is closed
     if not address.is_network:
         return 0.0
     return NETWORK_GRACE_SECONDS + (options.timeout_seconds if address.is_live else 0.0)
