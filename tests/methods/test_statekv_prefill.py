@@ -120,7 +120,10 @@ def test_answers_match_the_reference(path: Path) -> None:
 
 
 def test_budget_of_the_whole_stream_equals_full_attention() -> None:
-    for streamed, whole in (("statekv_unlimited", "full_attention"), ("statekv_unlimited_ntk", "full_attention_ntk_frozen")):
+    for streamed, whole in (
+        ("statekv_unlimited", "full_attention"),
+        ("statekv_unlimited_ntk", "full_attention_ntk_frozen"),
+    ):
         path = FIXTURES / "settings" / f"{streamed}.safetensors"
         expected = load_file(FIXTURES / "settings" / f"{whole}.safetensors")
         hidden = prefill(decoder(path), path)[1]

@@ -1,7 +1,7 @@
 """Run every case of the tiled kernel in Triton's interpreter and print how far it is from the plain form.
 
-A program of its own: the interpreter must be chosen before Triton is imported, and it reads the source of the kernels, which
-type checks of the suite would change.
+A program of its own: the interpreter must be chosen before Triton is imported, and it reads the source of the kernels,
+which type checks of the suite would change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Attention of one chunk over its past and itself, which also tells how much attention each key received.
 
 Every query of a chunk sees all of the past (the keys before the chunk's own) and, of the chunk, itself and what comes
-before it. ``attend`` is the plain form; ``register`` makes it an attention implementation of transformers, so that a model's
-own unmodified forward runs on it.
+before it. ``attend`` is the plain form; ``register`` makes it an attention implementation of transformers, so that a
+model's own unmodified forward runs on it.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def say(
 
 
 def chooser(sampling: Sampling) -> Callable[[list[int], Float[Tensor, "words"]], int]:
-    """A function from the answer's tokens so far and logits to the next token; transformers' own processors do the work."""
+    """A function from the answer's tokens so far and logits to the next token, by transformers' own processors."""
     from transformers import (
         LogitsProcessorList,
         RepetitionPenaltyLogitsProcessor,
