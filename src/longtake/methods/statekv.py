@@ -1,7 +1,7 @@
 """StateKV: any frozen video VLM over a stream, at constant cost per frame.
 
-frames -> the model's own vision tower and decoder, chunk by chunk, over the carried keys and values -> a bounded past for
-the next chunk, and a detailed cache from which answers are read.
+frames -> the model's own vision tower and decoder, chunk by chunk, over the carried keys and values -> a bounded past
+for the next chunk, and a detailed cache from which answers are read.
 
 State: per layer and KV head at most ``budget`` carried keys and values, and all of them in the detailed cache. A
 question reads the detailed cache on a copy; the stream goes on undisturbed.

@@ -2,7 +2,7 @@
 
 A stream is taken in chunk by chunk (a frame's tokens, or text). In each layer and KV head at most ``budget`` keys and
 values are carried into the next chunk: those that the present chunk's queries attended to most (``statekv``), or by a
-rule of the baselines. Rules are functions from scores to slots; slots lie in order of time, so ``recency`` needs no more.
+rule of the baselines. Rules are functions from scores to slots; slots lie in order of time: ``recency`` needs no more.
 
 Source: docs/papers.md, StateKV; the reference implementation's rule is ``statekv`` with one selection per KV head.
 """
