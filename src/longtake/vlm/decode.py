@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ def say(
     logits: Float[Tensor, "words"],
     step: Callable[[int], Float[Tensor, "words"]],
     tokenizer: Any,
-    ends: Sequence[int],
+    ends: Collection[int],
     sampling: Sampling,
 ) -> Iterator[Piece]:
     """Choose token after token and give their text as it becomes certain.
@@ -121,7 +121,7 @@ def chooser(sampling: Sampling) -> Callable[[list[int], Float[Tensor, "words"]],
 
     def choose(tokens: list[int], logits: Tensor) -> int:
         said = torch.tensor([tokens], dtype=torch.int64, device=logits.device)
-        scores = processors(said, logits[None].float())[0]
+        scores = processors(said, logits[None].float())[0]  # pyright: ignore[reportArgumentType] any integer tensor will do
         if not sampling.temperature:
             return int(scores.argmax())
         return int(torch.multinomial(scores.softmax(-1).cpu(), 1, generator=generator))
