@@ -192,7 +192,9 @@ def _whether(
     name: str, known: Sequence[Deed], index: int, words: str, asked: float, far: float, dice: Dice
 ) -> Iterator[RecallQuestion]:
     anchor = known[index]
-    for action in sorted({deed.action for deed in known} - {anchor.action, IMPLIED.get(anchor.action)}):
+    if anchor.action in IMPLIED or words != PAST[anchor.action]:
+        return  # before the first of several hardly anything has been done, before the last one most things
+    for action in sorted({deed.action for deed in known} - {anchor.action, "enters"}):
         earlier = [deed for deed in known[:index] if deed.action == action]
         later = [deed for deed in known[index + 1 :] if deed.action == action]
         ends = (
