@@ -198,9 +198,7 @@ def _whether(
         earlier = [deed for deed in known[:index] if deed.action == action]
         later = [deed for deed in known[index + 1 :] if deed.action == action]
         ends = (
-            (earlier[-1].end_seconds, anchor.start_seconds)
-            if earlier
-            else (anchor.end_seconds, later[0].start_seconds)
+            (earlier[-1].end_seconds, anchor.start_seconds) if earlier else (anchor.end_seconds, later[0].start_seconds)
         )
         if ends[1] - ends[0] > far:
             yield RecallQuestion(
@@ -214,9 +212,7 @@ def _whether(
             )
 
 
-def _count(
-    name: str, known: Sequence[Deed], asked: float, dice: Dice, condition: str = ""
-) -> Iterator[RecallQuestion]:
+def _count(name: str, known: Sequence[Deed], asked: float, dice: Dice, condition: str = "") -> Iterator[RecallQuestion]:
     for action in HOW_OFTEN:
         found = [deed for deed in known if deed.action == action]
         if not found or len(found) > MOST_TIMES:

@@ -148,7 +148,7 @@ def build_model(config: VLMConfig, tokenizer: Any) -> Any:
         "deepstack_visual_indexes": [],
     }
     names = ("vision_start_token_id", "vision_end_token_id", "image_token_id", "video_token_id")
-    tokens = {name: token(spelled) for name, spelled in zip(names, VISION, strict=True)}
+    tokens: dict[str, Any] = {name: token(spelled) for name, spelled in zip(names, VISION, strict=True)}
     whole = Qwen3VLConfig(text_config=text, vision_config=vision, tie_word_embeddings=True, **tokens)
     model = Qwen3VLForConditionalGeneration(whole)
     model.generation_config.eos_token_id = token(SPECIAL["end"])

@@ -75,7 +75,9 @@ class Layout:
         return ids, ends, places
 
 
-def patches_of(frames: UInt8[np.ndarray, "frames size size 3"], config: VLMConfig) -> UInt8[Tensor, "steps patches values"]:
+def patches_of(
+    frames: UInt8[np.ndarray, "frames size size 3"], config: VLMConfig
+) -> UInt8[Tensor, "steps patches values"]:
     """Frames in the order in which Qwen3-VL's vision tower takes them: merged squares, then colour, time, y and x."""
     steps, side, patch = len(frames) // config.frames_per_step, config.side, config.patch
     pixels = torch.from_numpy(frames).unflatten(0, (steps, config.frames_per_step))
@@ -253,7 +255,9 @@ def frames_from_file(script: Script, config: VLMConfig, count: int) -> UInt8[np.
     return frames[:count].permute(0, 2, 3, 1).contiguous().numpy()
 
 
-def branch_mask(seen: Int[Tensor, "videos questions"], prefix: int, length: int) -> Bool[Tensor, "videos 1 rows columns"]:
+def branch_mask(
+    seen: Int[Tensor, "videos questions"], prefix: int, length: int
+) -> Bool[Tensor, "videos 1 rows columns"]:
     """What each branch token sees of ``[prefix ; all branches]``: the steps before it, and its own branch so far."""
     videos, questions = seen.shape
     of_prefix = torch.arange(prefix, device=seen.device) < seen[..., None]

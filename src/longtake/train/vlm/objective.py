@@ -27,7 +27,9 @@ DONE_HEADS = {
 }
 WEIGHTS = {"kind": 1.0, "colour": 1.0, "action": 1.0, "offset": 2.0, "before": 1.0, "counts": 1.0, "visits": 0.5}
 
-_mask: contextvars.ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = contextvars.ContextVar("mask", default=None)
+_mask: contextvars.ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = contextvars.ContextVar(
+    "mask", default=None
+)
 
 
 def branched(

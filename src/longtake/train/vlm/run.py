@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,9 +14,8 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from longtake.config import from_dict
-from longtake.errors import ConfigError
-from longtake.train.log import MetricsLog
-from longtake.train.loop import Place, Run, TrainProgress, has_fast_bf16, keep_freed_memory, learning_rate
+from longtake.errors import CheckpointError, ConfigError
+from longtake.train.loop import Place, Run, learning_rate
 from longtake.train.vlm.build import VLMConfig, build_model, build_processor, save
 from longtake.train.vlm.material import Batch, Clips, Films, to
 from longtake.train.vlm.objective import VLMObjective
@@ -28,17 +28,19 @@ class VLMRun(Run):
     """One training run in a folder."""
 
     def __init__(self, recipe: VLMRecipe, folder: Path) -> None:
-        keep_freed_memory()
-        self.recipe, self.folder, self.checkpoint = recipe, folder, folder / "checkpoint"
+        super().__init__(recipe, folder)
+        # each checkpoint would warn that the tied word embeddings are written once
+        logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
+        self.recipe: VLMRecipe = recipe
         self.config = from_dict(VLMConfig, recipe.model, where=f"recipe {recipe.name}: model")
         self.processor = build_processor(self.config, question_words())
         objective = VLMObjective(build_model(self.config, self.processor.tokenizer), self.config)
-        self.accelerator = Accelerator(mixed_precision="bf16" if has_fast_bf16() else "no")
+        if recipe.start_from:
+            start_from(objective, Path(recipe.start_from))
         matrices, rest = split_parameters(objective)
         muon = torch.optim.Muon(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
         adamw = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98))
         self.objective, self.muon, self.adamw = self.accelerator.prepare(objective, muon, adamw)
-        self.log = MetricsLog(folder / "metrics.jsonl")
 
     def stage_data(self, stage: VLMStage, split: str) -> Clips | Films:
         seed = self.recipe.seed * 1000 + zlib.crc32(f"{split} {stage.name}".encode()) % 1000
@@ -119,14 +121,14 @@ def split_parameters(objective: nn.Module) -> tuple[list[dict[str, Any]], list[d
     return [built[True, True], built[True, False]], [built[False, True], built[False, False]]
 
 
-def train_vlm(run: VLMRun, first: int = 0) -> Iterator[TrainProgress]:
-    """Run a recipe from step ``first``, yielding after each step; ``folder/model`` becomes a folder of transformers."""
-    recipe: VLMRecipe = run.recipe
-    for progress in run.steps(first):
-        if progress.step % recipe.evaluate_every == 0 or progress.step == progress.total_steps:
-            stage = next(stage for stage in recipe.stages if stage.name == progress.stage)
-            if progress.tells:
-                found = {f"valid_{name}": value for name, value in run.scores(stage).items()}
-                run.log.add(step=progress.step, stage=progress.stage, **found)
-            run.export(run.folder / "model")
-        yield progress
+def start_from(objective: nn.Module, folder: Path) -> None:
+    """Take over the weights of another run, training heads included."""
+    from safetensors.torch import load_model
+
+    weights = folder / "checkpoint" / "model.safetensors"
+    if not weights.is_file():
+        raise CheckpointError(f"start_from {folder}: no run with a checkpoint there; train that recipe before")
+    try:
+        load_model(objective, weights)
+    except RuntimeError as error:
+        raise CheckpointError(f"start_from {folder} has weights of another size: {str(error)[:200]}") from error

@@ -57,7 +57,9 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         found = np.take_along_axis(values, safe, axis=1)
         return torch.from_numpy(np.where(owner >= 0, found, IGNORED).astype(np.int64))
 
-    counts = [of_owner(np.minimum(labels.counts[..., slot], MOST_COUNTS - 1)) for slot in range(labels.counts.shape[-1])]
+    counts = [
+        of_owner(np.minimum(labels.counts[..., slot], MOST_COUNTS - 1)) for slot in range(labels.counts.shape[-1])
+    ]
     offset = np.stack([np.take_along_axis(part, safe, axis=1) for part in (dx, dy)], axis=-1)
     return Truth(
         kind=torch.from_numpy(np.where(owner >= 0, owner, len(KINDS)).astype(np.int64)),

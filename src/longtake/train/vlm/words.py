@@ -11,8 +11,9 @@ from longtake.data.toybox.story import REGIONS
 
 ASKED = (
     "what did the do before after it first last was were where when how many times come back which toy who happened "
-    "happens between and in on at is are a an of to seconds second now nothing if say then there box stage hand anything "
-    "video see seen describe doing right left top middle bottom center yes or no this that with from any all most recently"
+    "happens between and in on at is are a an of to seconds second now nothing if say then there box stage hand "
+    "anything video see seen describe doing right left top middle bottom center yes or no this that with from any all "
+    "most recently"
 )
 
 
