@@ -1,4 +1,4 @@
-"""``longtake bench kv``: does a frame cost the same after an hour, and what does StateKV's attention cost beside products?
+"""``longtake bench kv``: does a frame cost the same after an hour, and StateKV's attention little more than products?
 
 In a process of its own with one thread, in CPU time of that thread, so that what other programs take does not count.
 
@@ -7,11 +7,11 @@ In a process of its own with one thread, in CPU time of that thread, so that wha
 frame 50 and before frame 2,900 are both kept and then taken on in turn, frame by frame: a slow moment of the machine
 hits both. Nothing is corrected: a later frame's time in words has a token or two more, and that counts.
 
-**Attention.** The decoder of a mid-size Qwen3-VL takes in chunks over a full budget; the calls of its attention (scores,
-softmax, the attention each key received, outputs) are timed within its own forward. Beside them, in turn, two plain
-products of the same shapes: queries times keys, and a matrix of weights times values. The rate is counted in floating
-point operations of these two products, for both sides. That there is no second pass over the scores is not timed but
-counted: torch's counter finds in the attention just these two products, while a second pass would need a third.
+**Attention.** The decoder of a mid-size Qwen3-VL takes in chunks over a full budget; the calls of its attention
+(scores, softmax, the attention each key received, outputs) are timed within its own forward. Beside them, in turn, two
+plain products of the same shapes: queries times keys, and a matrix of weights times values. The rate is counted in
+floating point operations of these two products, for both sides. That there is no second pass over the scores is not
+timed but counted: torch's counter finds in the attention just these two products; a second pass would need a third.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 from time import perf_counter, thread_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -122,6 +122,13 @@ def measure_kv(stream: StreamSetting, attending: AttentionSetting) -> dict[str, 
 # --- time per frame
 
 
+class Taken(NamedTuple):
+    """Seconds of one call."""
+
+    cpu: float
+    wall: float
+
+
 def measure_stream(policy: str, setting: StreamSetting, late: int, rounds: int) -> dict[str, Any]:
     """Take in ``late`` frames, then the two windows in turn; ``ratio`` is the median over pairs of late to early.
 
@@ -135,19 +142,20 @@ def measure_stream(policy: str, setting: StreamSetting, late: int, rounds: int) 
     for index in range(windows[1].stop):
         if index in (windows[0].start, windows[1].start):
             before[index] = state
-        state, run[index], _ = _timed_advance(model, state, _segment(pictures, index))
-    pairs: list[tuple[tuple[float, float], tuple[float, float]]] = []
+        state, spent = _timed_advance(model, state, _segment(pictures, index))
+        run[index] = spent.cpu
+    taken: list[list[Taken]] = [[], []]
     for turn in range(rounds):
         states = [before[window.start] for window in windows]
         for number, indexes in enumerate(zip(*windows, strict=True)):
-            taken = [(0.0, 0.0), (0.0, 0.0)]
             for side in ((0, 1), (1, 0))[(number + turn) % 2]:  # neither always goes first
-                states[side], *taken[side] = _timed_advance(model, states[side], _segment(pictures, indexes[side]))
-            pairs.append((tuple(taken[0]), tuple(taken[1])))
-    early, late_ = ([pair[side][0] for pair in pairs] for side in (0, 1))
+                states[side], spent = _timed_advance(model, states[side], _segment(pictures, indexes[side]))
+                taken[side].append(spent)
+    pairs = list(zip(*taken, strict=True))
+    early, late_ = ([spent.cpu for spent in side] for side in taken)
     return {
-        "ratio": median(last / first for first, last in zip(early, late_, strict=True)),
-        "wall_ratio": median(pair[1][1] / pair[0][1] for pair in pairs),
+        "ratio": median(last.cpu / first.cpu for first, last in pairs),
+        "wall_ratio": median(last.wall / first.wall for first, last in pairs),
         "fastest_ratio": min(late_) / min(early),
         "plain_ratio": fmean(run[slice(windows[1].start, None)]) / fmean(run[windows[0].start : windows[0].stop]),
         "frames": [[window.start * step, window.stop * step] for window in windows],
@@ -177,11 +185,10 @@ def _segment(pictures: Tensor, index: int) -> Segment:
     )
 
 
-def _timed_advance(model: StateKV, state: StateKVState, segment: Segment) -> tuple[StateKVState, float, float]:
-    """The next state; CPU and wall seconds."""
-    wall, started = perf_counter(), thread_time()
+def _timed_advance(model: StateKV, state: StateKVState, segment: Segment) -> tuple[StateKVState, Taken]:
+    wall, cpu = perf_counter(), thread_time()
     state = model.advance(state, segment)
-    return state, thread_time() - started, perf_counter() - wall
+    return state, Taken(cpu=thread_time() - cpu, wall=perf_counter() - wall)
 
 
 # --- attention
@@ -276,8 +283,8 @@ def _products(setting: AttentionSetting) -> dict[str, Callable[[], object]]:
 
     def loop() -> None:
         for head in range(setting.kv_heads):
-            query[head] @ key[head].T
-            weights[head] @ value[head]
+            torch.mm(query[head], key[head].T)
+            torch.mm(weights[head], value[head])
 
     def batch() -> None:
         torch.bmm(query, key.transpose(1, 2))

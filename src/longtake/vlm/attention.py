@@ -53,7 +53,9 @@ def attend_and_listen(
     rows = (query * scaling).unflatten(0, (kv_heads, group)).flatten(1, 2)
     outputs = value.new_empty(kv_heads, group * chunk, value.shape[-1])
     received = query.new_empty(kv_heads, keys, dtype=precise)
-    scores, weights = query.new_empty(2, group * chunk, keys, dtype=precise)  # once: new memory costs as much as softmax
+    scores, weights = query.new_empty(
+        2, group * chunk, keys, dtype=precise
+    )  # once: new memory costs as much as softmax
     for head in range(kv_heads):
         if precise == query.dtype:
             torch.mm(rows[head], key[head].T, out=scores)
