@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
+from longtake.cli.app import run
 from longtake.eval.bench_kv import BARS, AttentionSetting, StreamSetting, bench_kv, counted_flops, measure_stream
 from longtake.eval.random_vlm import random_qwen3_vl
 from longtake.methods.statekv import StateKV
@@ -31,6 +33,20 @@ def test_bench_kv_prints_every_ratio_with_one_thread_and_leaves_ours_alone() -> 
     assert (raw["statekv"]["pairs"], raw["full"]["pairs"]) == (6, 3)
     assert set(raw["seconds_per_layer"]) == {"attention", "loop", "batch"}
     assert result["ratios"]["counted_over_two_products"] == 1.0
+
+
+def test_command_prints_each_ratio_beside_its_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = dict.fromkeys(BARS, 1.0)
+    monkeypatch.setattr(
+        "longtake.eval.bench_kv.bench_kv", lambda: {"name": "kv", "ratios": measured, "raw": {"bars": BARS}}
+    )
+    assert run(["bench", "kv"]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()[2:]}
+    assert rows["late_over_early"] == ["1.000", "<=", "1.08", "holds"]
+    assert rows["full_late_over_early"] == ["1.000", ">=", "1.08", "missed"]
+    assert rows["counted_over_two_products"] == ["1.000", "=", "1", "holds"]
 
 
 def test_windows_are_taken_in_from_kept_states() -> None:

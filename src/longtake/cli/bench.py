@@ -71,6 +71,7 @@ def _print_table(result: dict[str, Any]) -> None:
     for ratio, value in result["ratios"].items():
         least, most = result["raw"]["bars"].get(ratio, (None, None))
         bar = f"<= {most:g}" if most is not None else "" if least is None else f">= {least:g}"
+        bar = f"= {most:g}" if least is not None and least == most else bar
         held = (least is None or value >= least) and (most is None or value <= most)
         table.add_row(ratio, f"{value:.3f}", bar, ("holds" if held else "missed") if bar else "")
     Console().print(table, markup=False)

@@ -97,8 +97,9 @@ def _reasons(table: dict[str, Any]) -> Iterator[str]:
     ours = {row["budget"]: row["of_full"]["causal"] for row in table["rows"]}
     yield (
         "**The four figures do not lie on a line, counts do.** From step to step the summary's ratio grows by "
-        f"{_slopes(SUMMARY)} per 1,000 keys of budget, ours (causal) by {_slopes(ours)}: the last a little less, "
-        "since a budget of 16,384 is full only after 64 frames. So no choice of what is counted gives these four figures."
+        f"{_slopes(SUMMARY)} per 1,000 keys of budget, ours (causal) by {_slopes(ours)}: the last a little "
+        "less, since a budget of 16,384 is full only after 64 frames. So no choice of what is counted gives these four "
+        "figures."
     )
     twice = " and ".join(
         f"{(linear + 1.5 * (row['causal'] - linear)) / full:.2f} at {row['budget']}" for row in table["rows"][2:]
