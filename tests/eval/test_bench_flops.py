@@ -81,16 +81,16 @@ def test_counts_are_those_by_hand(model: Counted) -> None:
     assert model.at_once(60) == 60 * LINEAR + PAIR * 60 * 60
 
 
-@pytest.mark.parametrize("budget", [1, 20, 28])
+@pytest.mark.parametrize("budget", [20, 28])
 def test_chunks_cost_the_same_once_the_budget_is_full(model: Counted, budget: int) -> None:
     state, counts = model.start(), []
-    for _ in range(40):
+    for _ in range(12):
         state, count = model.chunk(state, budget)
         counts.append(count)
     full = -(-budget // model.chunk_tokens)
     assert len(set(counts[full:])) == 1
     assert counts[:full] == sorted(set(counts[:full]))
-    assert model.stream(budget, 40) == counts
+    assert model.stream(budget, 12) == counts
 
 
 def test_vision_tower_is_counted_for_one_chunk() -> None:
