@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtake.cli.evaluate_ask import ask
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,6 +27,9 @@ FRESH_VIDEOS = 100
 @app.callback()
 def evaluate() -> None:
     """Run a model over a data set and measure it."""
+
+
+app.command()(ask)
 
 
 @app.command()
@@ -93,7 +98,7 @@ def _rendered(videos: int, seed: int, stack: ExitStack) -> CaptionData:
     from longtake.eval.caption_data import open_toybox, render_toybox
 
     folder = Path(stack.enter_context(TemporaryDirectory(prefix="longtake-toybox-")))
-    with _bar("rendering", videos) as show:
+    with bar("rendering", videos) as show:
         render_toybox(folder, videos=videos, seed=seed, on_progress=show)
     return open_toybox(folder)
 
@@ -123,12 +128,12 @@ def _predict(data: CaptionData, model: StreamModel[Any], kept: PredictionFile | 
     from longtake.eval.predict import predict
     from longtake.session import caption
 
-    with _bar("captioning", len(data.videos)) as show:
+    with bar("captioning", len(data.videos)) as show:
         return predict(data, lambda video: caption(video, model), kept=kept, on_progress=show)
 
 
 @contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on stderr where that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from longtake.cli.report_ask import ask
+
 if TYPE_CHECKING:
     from longtake.train.study import Study
 
@@ -18,6 +20,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 @app.callback()
 def report() -> None:
     """Run the papers' experiments in kind, and show their tables."""
+
+
+app.command()(ask)
 
 
 @app.command()

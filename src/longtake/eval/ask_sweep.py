@@ -39,7 +39,7 @@ class Trial:
     """One policy at one budget."""
 
     name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, compare=False)
     share: Fraction = Fraction(1)
     """Budget as a share of the video's tokens."""
 
