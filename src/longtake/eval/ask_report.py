@@ -65,11 +65,11 @@ def markdown(report: AskReport, heading: str) -> str:
     full = share(report.marks(FULL))
     types = by(report.marks(FULL), "type")
     kinds = ", ".join(f"{name} {one.accuracy:.3f}" for name, one in types.items())
+    level = f"**{full.accuracy:.3f}** ({full.low:.3f} to {full.high:.3f}; {kinds})"
     lines = [
         f"Share of right answers, {heading} ({full.items} questions). Budgets are shares of a video's tokens.",
         "",
-        f"Full attention: **{full.accuracy:.3f}** ({full.low:.3f} to {full.high:.3f}; {kinds}). Words of the questions "
-        f"alone: {share(report.blind).accuracy:.3f}.",
+        f"Full attention: {level}. Words of the questions alone: {share(report.blind).accuracy:.3f}.",
         "",
         "| policy | " + " | ".join(str(one) for one in report.shares) + " |",
         "|---|" + "---|" * len(report.shares),

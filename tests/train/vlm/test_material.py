@@ -10,6 +10,7 @@ import torch
 
 from longtake.data.toybox import KINDS, make_script
 from longtake.data.toybox.recall import Recall
+from longtake.data.toybox.story import REGIONS
 from longtake.data.toybox.world import ACTIONS
 from longtake.methods.statekv import StateKV
 from longtake.methods.statekv_config import StateKVConfig
@@ -152,3 +153,17 @@ def test_truth_names_the_toy_under_each_token() -> None:
         assert int(truth.before[step, token]) == (ACTIONS.index(ended[-1]) if ended else 0)
     assert (truth.colour[~shown] == IGNORED).all()
     assert replace(truth).offset.abs().max() <= 3.0
+
+
+def test_regions_are_those_of_the_questions() -> None:
+    script = make_script(7, seconds=60.0, split="train")
+    times = np.arange(0.5, 58.0, 1.25)
+    truth, recall = truth_at(script, times, 3), Recall(script)
+    found = 0
+    for step, token in (truth.kind < len(KINDS)).nonzero().tolist():
+        toy = next(t for t, m in enumerate(script.cast) if KINDS.index(m.kind) == int(truth.kind[step, token]))
+        region = recall.story.region(toy, float(times[step]))
+        if region is not None:
+            assert REGIONS[int(truth.region[step, token])] == region
+            found += 1
+    assert found > 20

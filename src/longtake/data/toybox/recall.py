@@ -16,7 +16,8 @@ from longtake.data.toybox.story import REGIONS, Story
 from longtake.data.toybox.world import COUNTED, TOYBOX_VERSION, Script, Span
 
 FAR_SHARE = 1 / 8
-"""Of what has been seen: relations whose ends are closer than this are not asked."""
+"""Of what has been seen, and of ``FAR_UP_TO_SECONDS`` at most: relations whose ends are closer are not asked."""
+FAR_UP_TO_SECONDS = 120.0
 KINDS_OF_QUESTIONS = ("relational", "diffuse", "local")
 SHARES = {"relational": 0.65, "diffuse": 0.2, "local": 0.15}
 PAST = {
@@ -85,6 +86,8 @@ class RecallQuestion:
 class Deed:
     """What a toy did, or what another toy did to it."""
 
+    toy: int
+    """Index into the cast: in a long video a name may come again as another toy, which is not told apart."""
     action: str
     start_seconds: float
     end_seconds: float
@@ -97,39 +100,43 @@ class Recall:
         self.script = script
         self.story = Story(script)
         self.deeds = [self._deeds_of(toy) for toy in range(len(script.cast))]
+        """By toy."""
 
     def _deeds_of(self, toy: int) -> list[Deed]:
         found: list[Deed] = []
         for event in self.script.events:
             if event.toy == toy or (event.partner == toy and event.action == "swaps"):
-                found.append(Deed(event.action, event.start_seconds, event.end_seconds))
+                found.append(Deed(toy, event.action, event.start_seconds, event.end_seconds))
             elif event.partner == toy and event.action == "bumps":
-                found.append(Deed("is bumped", event.start_seconds, event.end_seconds))
+                found.append(Deed(toy, "is bumped", event.start_seconds, event.end_seconds))
         return sorted(found, key=lambda deed: deed.start_seconds)
+
+    def _by_name(self) -> dict[str, list[Deed]]:
+        """Deeds of all toys of a name, in order."""
+        found: dict[str, list[Deed]] = {}
+        for name, deeds in zip(self.story.names, self.deeds, strict=True):
+            found.setdefault(name, []).extend(deeds)
+        return {name: sorted(deeds, key=lambda deed: deed.start_seconds) for name, deeds in found.items()}
 
     def drafts(self, asked_seconds: float, dice: Dice) -> Iterator[RecallQuestion]:
         """Every question that can be asked at that moment; near relations are left out."""
-        far = asked_seconds * FAR_SHARE
-        for toy, name in enumerate(self.story.names):
-            begun = [deed for deed in self.deeds[toy] if deed.start_seconds < asked_seconds]
+        far = min(asked_seconds, FAR_UP_TO_SECONDS) * FAR_SHARE
+        for name, deeds in self._by_name().items():
+            begun = [deed for deed in deeds if deed.start_seconds < asked_seconds]
             known = [deed for deed in begun if deed.end_seconds <= asked_seconds - MARGIN_SECONDS]
-            if len(known) < len(begun) or not self._is_known(toy, known):
+            if not known or len(known) < len(begun):
                 continue
             anchors = list(_anchors(known))
             for index, words in anchors:
                 yield from _before(name, known, index, words, asked_seconds, far, dice)
                 yield from _whether(name, known, index, words, asked_seconds, far, dice)
                 yield from _count(name, known[:index], asked_seconds, dice, f" before it {words}")
-                yield from self._where(toy, name, known[index], words, asked_seconds)
+                yield from self._where(name, known[index], words, asked_seconds)
             yield from _count(name, known, asked_seconds, dice)
-            yield from self._back(toy, name, known, asked_seconds)
+            yield from self._back(name, known, asked_seconds)
 
-    def _is_known(self, toy: int, known: Sequence[Deed]) -> bool:
-        """It has been seen, and does something in this video."""
-        return bool(known) and bool(self.deeds[toy])
-
-    def _where(self, toy: int, name: str, deed: Deed, words: str, asked: float) -> Iterator[RecallQuestion]:
-        region = self.story.region(toy, deed.start_seconds - 0.01) if deed.action in IN_PLACE else None
+    def _where(self, name: str, deed: Deed, words: str, asked: float) -> Iterator[RecallQuestion]:
+        region = self.story.region(deed.toy, deed.start_seconds - 0.01) if deed.action in IN_PLACE else None
         if region is not None:
             yield RecallQuestion(
                 kind="local",
@@ -141,9 +148,10 @@ class Recall:
                 ends=(deed.start_seconds, deed.end_seconds),
             )
 
-    def _back(self, toy: int, name: str, known: Sequence[Deed], asked: float) -> Iterator[RecallQuestion]:
+    def _back(self, name: str, known: Sequence[Deed], asked: float) -> Iterator[RecallQuestion]:
         entries = [deed for deed in known if deed.action == "enters"]
-        visits = len(entries) + (self.script.cast[toy].start is not None)
+        standing = any(self.script.cast[toy].start is not None for toy in {deed.toy for deed in known})
+        visits = len(entries) + standing
         span = (known[0].end_seconds, entries[-1].start_seconds if entries else asked)
         yield RecallQuestion(
             kind="diffuse",

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface
 
+from longtake.data.toybox.story import REGIONS
 from longtake.data.toybox.world import ACTIONS, COLOURS, COUNTED, KINDS
 from longtake.train.vlm.build import VLMConfig
 from longtake.train.vlm.material import Batch, branch_mask
@@ -24,8 +25,18 @@ DONE_HEADS = {
     "before": len(ACTIONS),
     "counts": len(COUNTED) * MOST_COUNTS,
     "visits": MOST_VISITS,
+    "region": len(REGIONS),
 }
-WEIGHTS = {"kind": 1.0, "colour": 1.0, "action": 1.0, "offset": 2.0, "before": 1.0, "counts": 1.0, "visits": 0.5}
+WEIGHTS = {
+    "kind": 1.0,
+    "colour": 1.0,
+    "action": 1.0,
+    "offset": 2.0,
+    "before": 1.0,
+    "counts": 1.0,
+    "visits": 0.5,
+    "region": 0.5,
+}
 
 _mask: contextvars.ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = contextvars.ContextVar(
     "mask", default=None

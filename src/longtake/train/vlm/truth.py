@@ -11,6 +11,7 @@ from torch import Tensor
 
 from longtake.data.toybox import KINDS, Script, frame_labels
 from longtake.data.toybox.recall import Recall
+from longtake.data.toybox.story import ROW_BORDERS
 from longtake.data.toybox.world import ACTIONS
 
 IGNORED = -100
@@ -33,6 +34,8 @@ class Truth:
     """Jumps, spins and blinks begun."""
     visits: Int[Tensor, "*batch token"]
     """How often it has come on stage."""
+    region: Int[Tensor, "*batch token"]
+    """Where it stands or moves, index into REGIONS."""
     offset: Float[Tensor, "*batch token 2"]
     """Its middle within the token, -0.5 to 0.5."""
 
@@ -41,6 +44,7 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
     """What is true at ``times`` (seconds) on a grid of ``side`` x ``side`` tokens."""
     labels = frame_labels(script, times)
     before, visits = _history(script, times)
+    regions = 2 * np.digitize(labels.y, ROW_BORDERS) + (labels.x >= 0.5)
     column, row = (np.clip((at * side).astype(int), 0, side - 1) for at in (labels.x, labels.y))
     owner = np.full((len(times), side * side), -1)
     nearest = np.full(owner.shape, np.inf)
@@ -68,6 +72,7 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         before=of_owner(before),
         counts=torch.stack(counts, dim=-1),
         visits=of_owner(np.minimum(visits, MOST_VISITS - 1)),
+        region=of_owner(regions),
         offset=torch.from_numpy(offset.astype(np.float32)),
     )
 
