@@ -122,13 +122,15 @@ def split_parameters(objective: nn.Module) -> tuple[list[dict[str, Any]], list[d
 
 
 def start_from(objective: nn.Module, folder: Path) -> None:
-    """Take over the weights of another run, training heads included."""
-    from safetensors.torch import load_model
+    """Take over another run's weights, training heads included, where name and shape agree."""
+    from safetensors.torch import load_file
 
     weights = folder / "checkpoint" / "model.safetensors"
     if not weights.is_file():
         raise CheckpointError(f"start_from {folder}: no run with a checkpoint there; train that recipe before")
-    try:
-        load_model(objective, weights)
-    except RuntimeError as error:
-        raise CheckpointError(f"start_from {folder} has weights of another size: {str(error)[:200]}") from error
+    own = objective.state_dict()
+    found = load_file(weights)
+    fitting = {name: part for name, part in found.items() if name in own and own[name].shape == part.shape}
+    if not fitting:
+        raise CheckpointError(f"start_from {folder}: none of its weights fits; it was trained for another model")
+    objective.load_state_dict(fitting, strict=False)
