@@ -314,7 +314,7 @@ def free_size(family: str, step: int, height: int | None, width: int | None, usu
 
 def _eos_token_ids(model: Any, text_config: Any, processor: Any) -> frozenset[int]:
     stated = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    stated = text_config.eos_token_id if stated is None else stated
+    stated = getattr(text_config, "eos_token_id", None) if stated is None else stated
     stated = processor.tokenizer.eos_token_id if stated is None else stated
     if stated is None:
         return frozenset()
