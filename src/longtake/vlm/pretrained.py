@@ -44,7 +44,7 @@ def read_config(folder: Path, *, remote_code: bool = False) -> Any:
     if "auto_map" in stated and not remote_code and not (served and model_type in CONFIG_MAPPING):
         raise CheckpointError(
             f"{folder} brings code of its own, which is not run unless you ask for it: trust_remote_code=True "
-            "(--trust-remote-code), if you know where it comes from"
+            "(longtake ask --trust-remote-code), if you know where it comes from"
         )
     if not served and model_type not in CONFIG_MAPPING and not remote_code:
         family_named(model_type)
