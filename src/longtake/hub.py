@@ -1,8 +1,8 @@
 """Load and save models: a bundled name, a checkpoint folder, or a hub id.
 
 A checkpoint is a folder with ``config.json`` (``method``, ``config``, digest of the weights, notes),
-``model.safetensors`` and ``README.md`` (the model card). What the bundled models know is said in their cards. A folder as
-transformers writes it (``model_type`` in its ``config.json``) is a frozen video model and runs as StateKV.
+``model.safetensors`` and ``README.md`` (the model card). What the bundled models know is said in their cards.
+A folder as transformers writes it (``model_type`` in its ``config.json``) is a frozen video model and runs as StateKV.
 """
 
 from __future__ import annotations

@@ -267,9 +267,7 @@ class Session(Generic[StateT]):
         write_snapshot(path, snapshot, self.state, self.model.fingerprint)
 
     @classmethod
-    def resume(
-        cls, model: StreamModel[StateT], path: str | Path, *, tells_events: bool = True
-    ) -> Session[StateT]:
+    def resume(cls, model: StreamModel[StateT], path: str | Path, *, tells_events: bool = True) -> Session[StateT]:
         """A session that stands where the saved one did; ``tells_events`` as for a new one.
 
         Raises:

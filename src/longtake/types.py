@@ -120,9 +120,9 @@ class Event:
     score: float = 1.0
     """Probability the model gives to this event's words, in [0, 1]."""
     start_clamped: bool = False
-    """The event began before the earliest start the model can express, or states an earlier one than it was asked of."""
+    """The event began before the earliest start the model can express, or states an earlier one than can be."""
     end_clamped: bool = False
-    """The model states a later end than it was asked of."""
+    """The model states a later end than can be."""
 
     def to_dict(self, video: str) -> dict[str, object]:
         """The event as the JSON line of the command line."""

@@ -102,4 +102,6 @@ def trimmed(pieces: Iterable[str]) -> Iterator[str]:
 
 def printable(text: str) -> str:
     """Text that cannot steer a terminal."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

@@ -2,69 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
-
-import torch
+from typing import Any
 
 from longtake.cli.answers import JsonLines, Shown, Text, trimmed
+from longtake.cli.ask_job import Job, check
 from longtake.cli.snapshots import Pace
 from longtake.cli.sources import short_name
 from longtake.cli.terminal import StatusLine, summary
-from longtake.config import from_dict, to_dict
-from longtake.errors import ConfigError, LongtakeError, StateError, UnsupportedRequest
-from longtake.files import check_writable
+from longtake.config import to_dict
+from longtake.errors import LongtakeError, StateError, UnsupportedRequest
 from longtake.hub import load
 from longtake.methods.statekv_choice import choose_by_saying
-from longtake.methods.statekv_config import StateKVConfig
 from longtake.position import read_notes
 from longtake.session import Session
 from longtake.types import Answer
-from longtake.video import OnLag
 from longtake.video.address import parse_address
 from longtake.vlm.decode import Sampling
 
 DEFAULT_MODEL = "toybox-vlm"
-MAX_LETTERS = 20_000
-"""Of a question: about as much as a model can take beside a video."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What was asked for on the command line; None and empty: not said."""
-
-    source: str
-    questions: tuple[str, ...]
-    model: str | None
-    options: Mapping[str, Any]
-    """Fields of ``StateKVConfig``, those that were given."""
-    sampling: Mapping[str, Any]
-    """Fields of ``Sampling``, those that were given."""
-    choices: tuple[str, ...]
-    choose_by: Literal["likelihood", "generation"]
-    follow_up: bool
-    at: float | None
-    seconds: float | None
-    save: Path | None
-    resume: Path | None
-    on_lag: OnLag
-    timeout_seconds: float
-    trust_remote_code: bool
-    as_json: bool
-    quiet: bool
 
 
 def run(job: Job) -> int:
     """Read and answer; the exit status."""
     status = StatusLine(shown=not job.quiet)
     notes = read_notes(job.resume) if job.resume else {}
-    _check(job, notes)
+    check(job, notes)
     name = job.model or notes.get("model", DEFAULT_MODEL)
     remote = {"trust_remote_code": True} if job.trust_remote_code else {}
-    model = load(name, **(notes.get("config") or {}) | job.options | remote)
+    model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
     _check_questions(job, model, name)
     if job.resume:
         session = Session.resume(model, job.resume, tells_events=False)
@@ -81,8 +49,7 @@ def run(job: Job) -> int:
         failure = error
     if not job.quiet:
         status.say(f"{short_name(job.source)}: {summary(session.progress)}")
-    with torch.inference_mode():
-        _answer_all(job, session, status)
+    _answer_all(job, session, status)
     if isinstance(failure, LongtakeError):
         status.say(" ".join(str(failure).split()))
         return 1
@@ -122,17 +89,24 @@ def _is_enough(job: Job, session: Session[Any], began: float) -> bool:
     if job.seconds is not None and seen - began >= job.seconds - 1e-6:
         return True
     # a segment that ends later is not needed for this moment, nor is the rest
-    return job.at is not None and job.save is None and seen > job.at
+    return job.at is not None and job.save is None and seen >= job.at - 1e-6
 
 
 def _answer_all(job: Job, session: Session[Any], status: StatusLine) -> None:
+    import torch
+
+    with torch.inference_mode():
+        _answer_each(job, session, status)
+
+
+def _answer_each(job: Job, session: Session[Any], status: StatusLine) -> None:
     model: Any = session.model
     state = session.state if job.at is None else model.as_of(session.state, job.at)
     seen = session.clock.seen_seconds
     shown: Shown = Text(status, several=len(job.questions) > 1)
     if job.as_json:
         shown = JsonLines(status, policy=model.config.policy, budget=model.config.budget, seen_seconds=seen)
-    sampling = Sampling(**{"max_new_tokens": model.config.max_new_tokens} | dict(job.sampling))
+    sampling = Sampling(**{"max_new_tokens": model.config.max_new_tokens, **job.sampling})
     conversation: Any = None
     for question in job.questions:
         if conversation is None or not job.follow_up:
@@ -164,50 +138,6 @@ def _answer(job: Job, conversation: Any, question: str, shown: Shown) -> Answer:
     return Answer(text="".join(words), at_seconds=conversation.at_seconds, flags=tuple(flags))
 
 
-# --- checks: all that can be known before the first frame is
-
-
-def _check(job: Job, notes: Mapping[str, Any]) -> None:
-    """All that can be checked before the model is loaded."""
-    for number, question in enumerate(job.questions, 1):
-        _check_words(f"question {number}", question)
-    for number, choice in enumerate(job.choices, 1):
-        _check_words(f"choice {number}", choice)
-    if len(job.choices) == 1:
-        raise ConfigError("got one --choice, expected two or more to choose from, or none")
-    folded = [" ".join(choice.split()).casefold() for choice in job.choices]
-    if twice := [choice for choice, same in zip(job.choices, folded, strict=True) if folded.count(same) > 1]:
-        raise ConfigError(f"choice {twice[0]!r} is given twice; give each once")
-    if job.follow_up and job.choices and job.choose_by == "likelihood":
-        raise ConfigError("a choice by likelihood is no turn of a conversation; use --choose-by generation, or no --follow-up")
-    for name, value in (("--at", job.at), ("--seconds", job.seconds)):
-        if value is not None and not 0 <= value < float("inf"):
-            raise ConfigError(f"{name} is {value:g}, expected 0 or more seconds from the video's first frame")
-    if job.seconds == 0 and job.resume is None:
-        raise ConfigError("--seconds 0 reads nothing, so there is nothing to ask about; it goes with --resume")
-    from_dict(Sampling, job.sampling, where="sampling")
-    from_dict(StateKVConfig, job.options, where="options")
-    saved = notes.get("config") or {}
-    for key, value in job.options.items():
-        if key in saved and saved[key] != value:
-            raise StateError(
-                f"{job.resume} was saved with {key} {saved[key]}, got {value}; leave it out, or start anew without --resume"
-            )
-    if job.save is not None:
-        check_writable(job.save)
-    if job.source != "-" and job.seconds != 0:
-        parse_address(job.source)
-
-
-def _check_words(what: str, text: str) -> None:
-    if not text.strip():
-        raise ConfigError(f"{what} is empty; put it in words")
-    if len(text) > MAX_LETTERS:
-        raise ConfigError(f"{what} has {len(text)} characters, expected at most {MAX_LETTERS}; ask for less at once")
-    if odd := [letter for letter in text if not letter.isprintable() and letter not in "\n\t"]:
-        raise ConfigError(f"{what} contains {odd[0]!r}, which is not text; remove it")
-
-
 def _check_questions(job: Job, model: Any, name: str) -> None:
     if not hasattr(model, "converse"):
         raise UnsupportedRequest(
@@ -228,5 +158,3 @@ def _is_endless(source: str) -> bool:
 def _lasting(name: str) -> str:
     """The model's name as it will still be found from another folder."""
     return str(Path(name).resolve()) if Path(name).expanduser().is_dir() else name
-
-

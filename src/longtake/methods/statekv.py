@@ -32,6 +32,7 @@ from longtake.types import Ask, Caption, Choose, Event, Request, Response, Segme
 from longtake.vlm.decode import Sampling
 from longtake.vlm.families.family import Chunk, Family
 
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateKVState:
     """All that the future of a stream depends on."""

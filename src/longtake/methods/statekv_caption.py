@@ -1,7 +1,7 @@
 """Timed events from a model that only talks: what it says of a stretch of video, on our clock.
 
-The stretch is known, so an event without times of its own lasts that long. Times that the model states are taken if they
-lie within the stretch, else drawn to its edge, and the event says so.
+The stretch is known, so an event without times of its own lasts that long. Times that the model states are taken if
+they lie within the stretch, else drawn to its edge, and the event says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPAN = re.compile(
 )
 _NOTHING = re.compile(
     r"(nothing|none|no|n/?a)"
-    r"|nothing (else |new |more |much |really |significant |notable )?(happen|chang|occur|took place|is happening)[^,;]*"
+    r"|nothing ((else|new|more|much|really|significant|notable|was|is) )*(happen|chang|occur|took place)[^,;]*"
     r"|(there (is|are|was|were) )?no (new |significant |notable )?(change|event|activity|action|movement)s?[^,;]*",
     re.IGNORECASE,
 )
@@ -60,10 +60,8 @@ def _says_something(text: str) -> bool:
 
 
 def _clamped(text: str, start: float, end: float, first: float, last: float) -> Event:
-    """The event within ``first`` to ``last``; one that lies wholly outside, or ends before it starts, gets all of it."""
+    """The event within ``first`` to ``last``; one wholly outside, or that ends before it starts, lasts all of it."""
     low, high = max(start, first), min(end, last)
     if low >= high:
         return Event(start_seconds=first, end_seconds=last, text=text, start_clamped=True, end_clamped=True)
-    return Event(
-        start_seconds=low, end_seconds=high, text=text, start_clamped=start < first, end_clamped=end > last
-    )
+    return Event(start_seconds=low, end_seconds=high, text=text, start_clamped=start < first, end_clamped=end > last)

@@ -42,16 +42,16 @@ def choice_in(text: str, options: Sequence[str]) -> int | None:
     """The option that an answer names: by its letter at the beginning, by its words, or by the only letter in it."""
     letters = string.ascii_uppercase[: len(options)]
     words = text.strip().strip("\"'*").strip()
-    if found := re.match(rf"\(?([{letters}{letters.lower()}])(?:[).:,\s]|$)", words):
-        # "a red car" begins with a word, not with a letter
-        if found[1].isupper() or len(words) <= 3:
-            return letters.index(found[1].upper())
+    first = re.match(rf"\(?([{letters}{letters.lower()}])(?:[).:,]|$)", words)
+    if first:
+        return letters.index(first[1].upper())
     named = [index for index, option in enumerate(options) if _names(words, option)]
     # an option within another one ("red" in "dark red") is not meant where the longer one is named
     named = [one for one in named if not any(one != other and _names(options[other], options[one]) for other in named)]
     if len(named) == 1:
         return named[0]
-    alone = set(re.findall(rf"\b([{letters}])\b(?!')", words)) if not named else set[str]()
+    # "A red car" begins with a word, not with a letter
+    alone = set(re.findall(rf"\b(?![AI] [a-z])([{letters}])\b(?!')", words)) if not named else set[str]()
     return letters.index(alone.pop()) if len(alone) == 1 else None
 
 

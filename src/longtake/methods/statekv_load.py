@@ -1,7 +1,7 @@
 """A StateKV model from the folder of a frozen video model: ``longtake.load`` comes here for transformers' folders.
 
-A file ``longtake.json`` beside the weights may hold other defaults for this model (any fields of ``StateKVConfig``) and,
-under ``notes``, what is known about it.
+A file ``longtake.json`` beside the weights may hold other defaults for this model (any fields of ``StateKVConfig``)
+and, under ``notes``, what is known about it.
 """
 
 from __future__ import annotations

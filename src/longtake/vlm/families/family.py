@@ -243,7 +243,8 @@ class Family:
         time, _, height, width = pixels.shape
         if (height, width) != (self.height, self.width):
             raise ConfigError(
-                f"frames of {height} x {width} pixels; this {self.name} was set up for {self.height} x {self.width}"
+                f"frames of {height} x {width} pixels, expected {self.height} x {self.width}, "
+                f"as this {self.name} was set up for"
             )
         if not time == len(pts_seconds) <= self.frames_per_chunk:
             raise ConfigError(
