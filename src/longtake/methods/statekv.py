@@ -152,9 +152,11 @@ class StateKV:
     def last_words(self, state: StateKVState) -> tuple[StateKVState, list[Event]]:
         """The stream has ended: what happened since the last decoding point, and the state in which that is told."""
         self._check(state)
-        if not state.num_chunks or state.seen_seconds <= state.spoken_seconds:
+        # what a decoding point within the last segment has told is told
+        start = max(state.spoken_seconds, self._decoding_point(state.seen_seconds))
+        if not state.num_chunks or state.seen_seconds <= start:
             return state, []
-        events = self._tell(state, state.seen_seconds)
+        events = self._tell(state, start, state.seen_seconds)
         return replace(state, spoken_seconds=state.seen_seconds), events
 
     def as_of(self, state: StateKVState, at_seconds: float) -> StateKVState:
@@ -201,12 +203,11 @@ class StateKV:
         point = self._decoding_point(state.seen_seconds)
         if point <= state.spoken_seconds or not state.num_chunks:
             return []
-        return self._tell(state, point)
+        return self._tell(state, state.spoken_seconds, point)
 
-    def _tell(self, state: StateKVState, end_seconds: float) -> list[Event]:
-        start = state.spoken_seconds
-        question = self.config.caption_question.format(start=f"{start:.1f}", end=f"{end_seconds:.1f}")
-        return events_of(self.converse(state).answer(question), start, end_seconds)
+    def _tell(self, state: StateKVState, start_seconds: float, end_seconds: float) -> list[Event]:
+        question = self.config.caption_question.format(start=f"{start_seconds:.1f}", end=f"{end_seconds:.1f}")
+        return events_of(self.converse(state).answer(question), start_seconds, end_seconds)
 
     def _check(self, state: StateKVState) -> None:
         family, keys = self.family, state.kv.carried.keys

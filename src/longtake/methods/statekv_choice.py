@@ -50,9 +50,13 @@ def choice_in(text: str, options: Sequence[str]) -> int | None:
     named = [one for one in named if not any(one != other and _names(options[other], options[one]) for other in named)]
     if len(named) == 1:
         return named[0]
+    if named:
+        return None
+    alone = set(re.findall(rf"\b([{letters}])\b(?!')", words))
     # "A red car" begins with a word, not with a letter
-    alone = set(re.findall(rf"\b(?![AI] [a-z])([{letters}])\b(?!')", words)) if not named else set[str]()
-    return letters.index(alone.pop()) if len(alone) == 1 else None
+    if len(alone) != 1 or re.search(r"\b[AI] [a-z]", words):
+        return None
+    return letters.index(alone.pop())
 
 
 def _names(text: str, option: str) -> bool:
