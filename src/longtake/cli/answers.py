@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from longtake.cli.terminal import StatusLine
 from longtake.types import Answer
@@ -16,22 +16,6 @@ ADVICE = {
     "no-choice": "the answer names none of the choices; --choose-by likelihood always takes one",
 }
 """By flag."""
-
-
-class Shown(Protocol):
-    """A way of showing answers."""
-
-    def begin(self, question: str) -> None:
-        """A question is about to be answered."""
-        ...
-
-    def add(self, text: str) -> None:
-        """The answer has grown."""
-        ...
-
-    def end(self, question: str, answer: Answer, choices: tuple[str, ...]) -> None:
-        """The answer is whole."""
-        ...
 
 
 class Text:
@@ -86,6 +70,10 @@ class JsonLines:
         }
         self._status.clear()
         print(json.dumps(line), flush=True)
+
+
+Shown: TypeAlias = Text | JsonLines
+"""A way of showing answers: ``begin`` a question, ``add`` what the answer has grown by, ``end`` it whole."""
 
 
 def trimmed(pieces: Iterable[str]) -> Iterator[str]:
