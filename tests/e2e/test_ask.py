@@ -143,6 +143,23 @@ def test_options_of_the_stream_reach_the_model(ask: Run, film: Path, tiny_vlm: P
     assert line["answer"] == session.ask(QUESTION).text
 
 
+def test_film_too_long_for_the_model_is_answered_as_far_as_it_was_seen(ask: Run) -> None:
+    result = ask(QUESTION, "--json", "--set", "detailed_bytes=80000")
+    assert result.status == 1
+    line = json.loads(result.out)
+    assert 0 < line["seen_seconds"] < 12
+    assert line["flags"][-1] == "incomplete"
+    assert "raise detailed_bytes" in result.err
+
+
+def test_any_setting_of_the_model_can_be_given(ask: Run) -> None:
+    (given,) = told(ask(QUESTION, "--json", "--set", "budget=20", "--set", "select=layer"))
+    (flagged,) = told(ask(QUESTION, "--json", "--budget", "20", "--select", "layer"))
+    assert given == flagged
+    (both,) = told(ask(QUESTION, "--json", "--set", "budget=20", "--budget", "30"))
+    assert both["budget"] == 30
+
+
 def test_sampling_options_reach_the_decoder(ask: Run, session: lt.Session[Any]) -> None:
     words = ("--temperature", "1.5", "--top-k", "40", "--top-p", "0.9", "--max-new-tokens", "6")
     sampling = Sampling(temperature=1.5, top_k=40, top_p=0.9, max_new_tokens=6, seed=4)
@@ -161,9 +178,7 @@ def test_answer_ends_before_a_stop_string(ask: Run) -> None:
     assert cut["flags"] == []
 
 
-def test_answer_that_repeats_itself_is_stopped_and_flagged(
-    ask: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_that_repeats_itself_is_stopped_and_flagged(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longtake.vlm.decode.chooser", lambda sampling: lambda tokens, logits: 70)
     result = ask(QUESTION, "--json", "--max-new-tokens", "100")
     assert told(result)[0]["flags"] == ["repeats"]
@@ -219,6 +234,8 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         ([QUESTION, "--budget", "8", "--sinks", "8"], "expected 0 or more and fewer than the budget of 8"),
         ([QUESTION, "--sinks", "48"], "fewer than the budget of 48"),
         ([QUESTION, "--policy", "recency", "--sinks", "2"], "policy recency has no choice of heads or sinks"),
+        ([QUESTION, "--set", "bugdet=3"], "unknown key 'bugdet'; did you mean 'budget'?"),
+        ([QUESTION, "--set", "budget"], "expected key=value"),
         ([QUESTION, "--horizon", "0"], "horizon_seconds is 0.0, expected more than 0"),
         ([QUESTION, "--fps", "0"], "fps is 0.0, expected more than 0"),
         ([QUESTION, "--height", "50"], "Qwen3-VL takes multiples of 32"),
@@ -239,7 +256,8 @@ def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, arguments: list[s
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], [QUESTION, "--policy", "newest"], [QUESTION, "--budget", "many"], [QUESTION, "--choose-by", "dice"]]
+    "arguments",
+    [[], [QUESTION, "--policy", "newest"], [QUESTION, "--budget", "many"], [QUESTION, "--choose-by", "dice"]],
 )
 def test_wrong_usage_exits_two(ask: Run, arguments: list[str]) -> None:
     result = ask(*arguments)
@@ -248,9 +266,7 @@ def test_wrong_usage_exits_two(ask: Run, arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no film at all"])
-def test_source_without_video_is_told_in_one_line(
-    command: Run, tiny_vlm: Path, tmp_path: Path, content: bytes
-) -> None:
+def test_source_without_video_is_told_in_one_line(command: Run, tiny_vlm: Path, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.mp4"
     path.write_bytes(content)
     result = command("ask", path, QUESTION, "--model", tiny_vlm, "--save", tmp_path / "state")

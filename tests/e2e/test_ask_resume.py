@@ -78,9 +78,7 @@ def test_finished_state_answers_without_reading_and_from_elsewhere(
     assert state.read_bytes() == before
 
 
-def test_resumed_run_reads_on_and_may_save_in_place(
-    command: Run, film: Path, halfway: Path, unbroken: str
-) -> None:
+def test_resumed_run_reads_on_and_may_save_in_place(command: Run, film: Path, halfway: Path, unbroken: str) -> None:
     first = command("ask", film, QUESTION, "--resume", halfway, "--save", halfway, "--seconds", "3", "--json")
     assert json.loads(first.out)["seen_seconds"] == 8.0
     rest = command("ask", film, QUESTION, "--resume", halfway, "--save", halfway, "--json")

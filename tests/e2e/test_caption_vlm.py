@@ -68,3 +68,11 @@ def test_paused_captions_go_on_as_if_never_stopped(
 def test_rate_of_captions_can_be_chosen(command: Run, film: Path, tiny_vlm: Path) -> None:
     result = command("caption", film, "--model", tiny_vlm, "--fps", "4", "--format", "jsonl", "-q")
     assert [end for _, end, _ in told(result.out)] == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 12.25]
+
+
+def test_settings_of_the_model_can_be_given(command: Run, film: Path, tiny_vlm: Path) -> None:
+    arguments = ("caption", film, "--model", tiny_vlm, "--format", "jsonl", "-q", "--set")
+    assert [end for _, end, _ in told(command(*arguments, "caption_seconds=6").out)] == [6.0, 12.0, 12.5]
+    result = command(*arguments, "caption_second=6")
+    assert result.status == 1
+    assert "did you mean 'caption_seconds'?" in result.err

@@ -73,7 +73,9 @@ def test_nothing_is_said_as_nothing(text: str) -> None:
     assert said(text) == []
 
 
-@pytest.mark.parametrize("text", ["No one moved, but the car left.", "Nothing but a cat is left.", "None of them fell."])
+@pytest.mark.parametrize(
+    "text", ["No one moved, but the car left.", "Nothing but a cat is left.", "None of them fell."]
+)
 def test_sentences_that_only_begin_like_nothing_are_events(text: str) -> None:
     assert said(text) == [(8.0, 16.0, text, False, False)]
 

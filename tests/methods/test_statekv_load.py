@@ -163,7 +163,7 @@ def model_type(name: str, **more: object) -> Callable[[Path], None]:
         (model_type("llama"), "model type 'llama' is not served"),
         (model_type("walrus"), "model type 'walrus' is not served; expected one of"),
         (settings(bugdet=3), "unknown key 'bugdet'; did you mean 'budget'?"),
-        (settings(budget="many"), "budget is \"many\" (str), expected int"),
+        (settings(budget="many"), 'budget is "many" (str), expected int'),
         (lambda folder: (folder / "longtake.json").write_text("[]"), "longtake.json holds no settings"),
         (lambda folder: (folder / "longtake.json").write_text("{"), "longtake.json cannot be read"),
     ],

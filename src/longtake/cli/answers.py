@@ -10,10 +10,13 @@ from typing import Any, TypeAlias
 from longtake.cli.terminal import StatusLine
 from longtake.types import Answer
 
+INCOMPLETE = "incomplete"
+"""Flag of answers about a source that could not be read as far as was wanted."""
 ADVICE = {
     "length": "the answer was cut, it had reached its longest; raise --max-new-tokens",
     "repeats": "the answer began to repeat itself and was stopped there",
     "no-choice": "the answer names none of the choices; --choose-by likelihood always takes one",
+    INCOMPLETE: "the answer is about what was seen until reading stopped",
 }
 """By flag."""
 

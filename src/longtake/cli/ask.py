@@ -25,6 +25,7 @@ def ask(
     fps: options.Fps = None,
     height: options.Height = None,
     width: options.Width = None,
+    settings: options.Settings = None,
     max_new_tokens: options.MaxNewTokens = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -46,6 +47,7 @@ def ask(
     --seconds, --at or Ctrl-C, and then answered about.
     """
     from longtake.cli.asking import Job, run
+    from longtake.config import apply_overrides
 
     config = {"policy": policy, "select": select, "sinks": sinks, "budget": budget, "horizon_seconds": horizon}
     config |= {"fps": fps, "height": height, "width": width}
@@ -55,7 +57,7 @@ def ask(
         source=source,
         questions=tuple(questions),
         model=model,
-        options=_given(config),
+        options=apply_overrides({}, settings or []) | _given(config),
         sampling=_given(sampling),
         choices=tuple(choice or ()),
         choose_by=choose_by,

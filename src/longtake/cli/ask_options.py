@@ -48,6 +48,10 @@ Horizon: TypeAlias = Annotated[
 Fps: TypeAlias = Annotated[float | None, Option(metavar="F", help="Frames taken per second.")]
 Height: TypeAlias = Annotated[int | None, Option(metavar="PIXELS", help="Of frames, for the model.")]
 Width: TypeAlias = Annotated[int | None, Option(metavar="PIXELS", help="Likewise.")]
+Settings: TypeAlias = Annotated[
+    list[str] | None,
+    Option("--set", metavar="KEY=VALUE", help="Set any field of the model's StateKVConfig: detailed_bytes=1000000000."),
+]
 
 # how words are chosen
 MaxNewTokens: TypeAlias = Annotated[int | None, Option(metavar="N", help="Longest answer.")]

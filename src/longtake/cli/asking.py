@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from longtake.cli.answers import JsonLines, Shown, Text, trimmed
+from longtake.cli.answers import INCOMPLETE, JsonLines, Shown, Text, trimmed
 from longtake.cli.ask_job import Job, check
 from longtake.cli.snapshots import Pace
 from longtake.cli.sources import short_name
 from longtake.cli.terminal import StatusLine, summary
 from longtake.config import to_dict
-from longtake.errors import LongtakeError, StateError, UnsupportedRequest
+from longtake.errors import CapacityError, LongtakeError, StateError, UnsupportedRequest
 from longtake.hub import load
 from longtake.methods.statekv_choice import choose_by_saying
 from longtake.position import read_notes
@@ -43,19 +44,28 @@ def run(job: Job) -> int:
     try:
         _read(job, session, status)
     except (LongtakeError, KeyboardInterrupt) as error:
-        # a camera has no end that could be missed: what was seen until then is what the questions are about
-        if not _is_endless(job.source) or not session.clock.num_segments or isinstance(error, StateError):
+        if not _can_answer(error, job, session):
             raise
         failure = error
     if not job.quiet:
         status.say(f"{short_name(job.source)}: {summary(session.progress)}")
-    _answer_all(job, session, status)
-    if isinstance(failure, LongtakeError):
+    broken = isinstance(failure, LongtakeError)
+    if broken:
         status.say(" ".join(str(failure).split()))
-        return 1
-    if failure is not None:
+    _answer_all(job, session, status, flags=(INCOMPLETE,) if broken else ())
+    if isinstance(failure, KeyboardInterrupt):
         raise failure
-    return 0
+    return int(broken)
+
+
+def _can_answer(error: BaseException, job: Job, session: Session[Any]) -> bool:
+    """Whether what was seen until reading stopped is worth an answer.
+
+    A camera has no end that could be missed; of a video too long for the model there is nothing better to be had.
+    """
+    if isinstance(error, StateError) or not session.clock.num_segments:
+        return False
+    return isinstance(error, CapacityError) or _is_endless(job.source)
 
 
 def _read(job: Job, session: Session[Any], status: StatusLine) -> None:
@@ -92,14 +102,14 @@ def _is_enough(job: Job, session: Session[Any], began: float) -> bool:
     return job.at is not None and job.save is None and seen >= job.at - 1e-6
 
 
-def _answer_all(job: Job, session: Session[Any], status: StatusLine) -> None:
+def _answer_all(job: Job, session: Session[Any], status: StatusLine, *, flags: tuple[str, ...]) -> None:
     import torch
 
     with torch.inference_mode():
-        _answer_each(job, session, status)
+        _answer_each(job, session, status, flags)
 
 
-def _answer_each(job: Job, session: Session[Any], status: StatusLine) -> None:
+def _answer_each(job: Job, session: Session[Any], status: StatusLine, flags: tuple[str, ...]) -> None:
     model: Any = session.model
     state = session.state if job.at is None else model.as_of(session.state, job.at)
     seen = session.clock.seen_seconds
@@ -113,7 +123,8 @@ def _answer_each(job: Job, session: Session[Any], status: StatusLine) -> None:
             conversation = None  # its memory is free before the next one takes as much
             conversation = model.converse(state, sampling)
         shown.begin(question)
-        shown.end(question, _answer(job, conversation, question, shown), job.choices)
+        answer = _answer(job, conversation, question, shown)
+        shown.end(question, replace(answer, flags=(*answer.flags, *flags)), job.choices)
 
 
 def _answer(job: Job, conversation: Any, question: str, shown: Shown) -> Answer:
