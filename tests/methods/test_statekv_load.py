@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub.utils import filter_repo_objects
 from safetensors.torch import load_file, save_file
 from tests.contract.models import make_segments
 from tests.vlm.families import make
@@ -101,6 +102,15 @@ def test_dtype_is_what_was_asked_for(pristine: Path, dtype: str) -> None:
 def test_half_precision_weights_run_in_float32_on_a_cpu(folder: Path) -> None:
     edit(folder / "config.json", dtype="float16")
     assert hub.load(folder, device="cpu").family.dtype == torch.float32
+
+
+def test_all_that_a_folder_is_read_from_is_downloaded_and_no_more(pristine: Path) -> None:
+    ours = {path.name for path in pristine.iterdir()}
+    theirs = {"vocab.json", "merges.txt", "preprocessor_config.json", "model-00001-of-00002.safetensors"}
+    theirs |= {"model.safetensors.index.json", "tokenizer.model", "modeling_own.py"}
+    others = {"pytorch_model.bin", "onnx/config.json", "consolidated.safetensors", "figure.png", "original/params.json"}
+    wanted = filter_repo_objects(ours | theirs | others, allow_patterns=list(hub._WANTED), ignore_patterns=["*/*"])
+    assert set(wanted) == ours | theirs
 
 
 # --- what is wrong is said in one line
