@@ -66,6 +66,8 @@ class Step:
     """None at the end of the stream."""
     events: tuple[Event, ...]
     progress: Progress
+    reason: str = ""
+    """Why the stream ended before its source did: ``length`` if the model cannot take in more."""
 
 
 class Session(Generic[StateT]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,21 @@ def test_film_too_long_for_the_model_is_answered_as_far_as_it_was_seen(ask: Run)
     line = json.loads(result.out)
     assert 0 < line["seen_seconds"] < 12
     assert line["flags"][-1] == "incomplete"
-    assert "raise detailed_bytes" in result.err
+    assert "the detailed cache would take " in result.err
+
+
+def test_stream_that_its_model_ended_is_answered_and_flagged(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = lt.Session.watch
+
+    def ends(self: Any, *arguments: Any, **options: Any) -> Any:
+        for number, step in enumerate(watch(self, *arguments, **options)):
+            yield replace(step, reason="length" if number == 4 else "")
+            if number == 4:
+                return
+
+    monkeypatch.setattr(lt.Session, "watch", ends)
+    (line,) = told(ask(QUESTION, "--json"))
+    assert (line["seen_seconds"], line["flags"]) == (5.0, ["length", "incomplete"])
 
 
 def test_any_setting_of_the_model_can_be_given(ask: Run) -> None:

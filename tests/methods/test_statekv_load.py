@@ -84,7 +84,7 @@ def test_dynamic_scaling_is_fixed_by_the_horizon_before_the_model_is_made(tmp_pa
     folder = write_folder(tmp_path, "internvl3")
     config = json.loads((folder / "config.json").read_text())
     rope = config["text_config"]["rope_parameters"] | {"rope_type": "dynamic", "factor": 2.0}
-    config["text_config"] |= {"rope_parameters": rope, "max_position_embeddings": 64}
+    config["text_config"] |= {"rope_parameters": rope, "max_position_embeddings": 512}
     (folder / "config.json").write_text(json.dumps(config))
     short, long = hub.load(folder), hub.load(folder, horizon_seconds=3600.0)
     for model, grows in ((short, False), (long, True)):

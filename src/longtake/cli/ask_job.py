@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from longtake.config import from_dict
-from longtake.errors import ConfigError, StateError
+from longtake.errors import ConfigError
 from longtake.files import check_writable
 from longtake.methods.statekv_config import StateKVConfig
 from longtake.video import OnLag
@@ -44,16 +44,11 @@ class Job:
     quiet: bool
 
 
-def check(job: Job, notes: Mapping[str, Any]) -> None:
+def check(job: Job) -> None:
     """All that can be checked before the model is loaded.
-
-    Args:
-        job: What was asked for.
-        notes: Of the state to resume from.
 
     Raises:
         ConfigError: Something that cannot be answered, or an option that cannot work.
-        StateError: The state was made with other options.
         SourceError: No such source.
     """
     for number, question in enumerate(job.questions, 1):
@@ -62,13 +57,6 @@ def check(job: Job, notes: Mapping[str, Any]) -> None:
     _check_times(job)
     from_dict(Sampling, job.sampling, where="sampling")
     from_dict(StateKVConfig, job.options, where="options")
-    saved = notes.get("config") or {}
-    for key, value in job.options.items():
-        if key in saved and saved[key] != value:
-            raise StateError(
-                f"{job.resume} was saved with {key} {saved[key]}, got {value}; "
-                "leave that out, or start anew without --resume"
-            )
     if job.source != "-" and job.seconds != 0:
         parse_address(job.source)
     if job.save is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -30,19 +30,17 @@ def run(job: Job) -> int:
     """Read and answer; the exit status."""
     status = StatusLine(shown=not job.quiet)
     notes = read_notes(job.resume) if job.resume else {}
-    check(job, notes)
+    check(job)
     name = job.model or notes.get("model", DEFAULT_MODEL)
     remote = {"trust_remote_code": True} if job.trust_remote_code else {}
     model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
     _check_questions(job, model, name)
-    if job.resume:
-        session = Session.resume(model, job.resume, tells_events=False)
-    else:
-        session = Session(model, source=job.source, tells_events=False)
+    session = _session(job, model, notes.get("config") or {})
     session.notes |= {"model": _lasting(name), "config": to_dict(model.config)}
     failure: BaseException | None = None
+    reason = ""
     try:
-        _read(job, session, status)
+        reason = _read(job, session, status)
     except (LongtakeError, KeyboardInterrupt) as error:
         if not _can_answer(error, job, session):
             raise
@@ -52,10 +50,26 @@ def run(job: Job) -> int:
     broken = isinstance(failure, LongtakeError)
     if broken:
         status.say(" ".join(str(failure).split()))
-    _answer_all(job, session, status, flags=(INCOMPLETE,) if broken else ())
+    _answer_all(job, session, status, flags=(INCOMPLETE,) if broken or reason else ())
     if isinstance(failure, KeyboardInterrupt):
         raise failure
     return int(broken)
+
+
+def _session(job: Job, model: Any, saved: Mapping[str, Any]) -> Session[Any]:
+    """At the start of the source, or where the state stands; ``saved`` is the config that the state was made with."""
+    if job.resume is None:
+        return Session(model, source=job.source, tells_events=False)
+    try:
+        return Session.resume(model, job.resume, tells_events=False)
+    except StateError as error:
+        for key, value in job.options.items():
+            if key in saved and saved[key] != value:
+                raise StateError(
+                    f"{job.resume} was saved with {key} {saved[key]}, got {value}; "
+                    "leave that out, or start anew without --resume"
+                ) from error
+        raise
 
 
 def _can_answer(error: BaseException, job: Job, session: Session[Any]) -> bool:
@@ -68,10 +82,14 @@ def _can_answer(error: BaseException, job: Job, session: Session[Any]) -> bool:
     return isinstance(error, CapacityError) or _is_endless(job.source)
 
 
-def _read(job: Job, session: Session[Any], status: StatusLine) -> None:
-    """Take the source in, as far as it is wanted; whatever happens, ``--save`` has what was taken in."""
+def _read(job: Job, session: Session[Any], status: StatusLine) -> str:
+    """Take the source in, as far as it is wanted; whatever happens, ``--save`` has what was taken in.
+
+    What is given is the reason why the model took in no more, or nothing.
+    """
+    reason = ""
     if job.seconds == 0:
-        return
+        return reason
     pace, began = Pace(job.save) if job.save else None, session.clock.seen_seconds
     try:
         steps = session.watch(job.source, on_lag=job.on_lag, timeout_seconds=job.timeout_seconds)
@@ -80,6 +98,7 @@ def _read(job: Job, session: Session[Any], status: StatusLine) -> None:
                 if pace:
                     pace.save(session, session.notes, now=False)
                 status.show("", step.progress)
+                reason = step.reason
                 if _is_enough(job, session, began):
                     break
     except StateError:
@@ -92,6 +111,7 @@ def _read(job: Job, session: Session[Any], status: StatusLine) -> None:
         status.clear()
     if pace:
         pace.save(session, session.notes, now=True)
+    return reason
 
 
 def _is_enough(job: Job, session: Session[Any], began: float) -> bool:
