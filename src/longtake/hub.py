@@ -2,6 +2,7 @@
 
 A checkpoint is a folder with ``config.json`` (``method``, ``config``, digest of the weights, notes),
 ``model.safetensors`` and ``README.md`` (the model card). What the bundled models know is said in their cards.
+A folder as transformers writes it (``model_type`` in its ``config.json``) is a frozen video model and runs as StateKV.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ Such a class is an ``nn.Module`` with a classmethod ``from_config(dict)`` and a 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+_WANTED = (CARD_FILE, "*.json", "model*.safetensors", "*.jinja", "vocab.*", "merges.txt", "tokenizer.model", "*.py")
+"""What is downloaded of a repository: all that either kind of folder is read from, at its top."""
 _HUB_ID = re.compile(r"[\w][\w.-]*/[\w][\w.-]*")
 
 ModelT = TypeVar("ModelT", bound="Published")
@@ -85,7 +88,8 @@ def load(name_or_path: str | Path, *, device: str = "auto", **options: object) -
             for in that order.
         device: As in torch; ``auto`` takes a GPU if torch sees one.
         options: Fields of the model's config to set otherwise than the checkpoint has them; for a nested config, a dict
-            of the fields to set.
+            of the fields to set. For a frozen video model, those of ``StateKVConfig``, and ``dtype`` and
+            ``trust_remote_code``, as ``longtake.methods.statekv_load.load_folder`` takes them.
 
     Raises:
         CheckpointError: No such model, or its files are missing, damaged or of another kind.
@@ -95,6 +99,8 @@ def load(name_or_path: str | Path, *, device: str = "auto", **options: object) -
         device = "cuda" if torch.cuda.is_available() else "cpu"
     folder = find(name_or_path)
     logger.info("loading %s from %s onto %s", name_or_path, folder, device)
+    if is_video_model(folder):
+        return _load_video_model(folder, str(name_or_path), device, options)
     return _load_folder(folder, device, options)
 
 
@@ -162,16 +168,19 @@ def find(name_or_path: str | Path) -> Path:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """``config.json`` of a checkpoint folder, checked for ``method`` and ``config``."""
-    path = folder / CONFIG_FILE
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{folder} has no {CONFIG_FILE}; expected a checkpoint folder") from error
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if not isinstance(config, dict) or not isinstance(config.get("config"), dict) or "method" not in config:
-        raise CheckpointError(f"{path} does not name a longtake method; expected the keys method and config")
-    return cast("dict[str, Any]", config)
+    config = _read_any_config(folder)
+    if not isinstance(config.get("config"), dict) or "method" not in config:
+        raise CheckpointError(
+            f"{folder / CONFIG_FILE} names neither a longtake method (keys method and config) nor a model_type of "
+            "transformers; expected one of them"
+        )
+    return config
+
+
+def is_video_model(folder: Path) -> bool:
+    """Whether a folder is one of transformers' and not one of ours."""
+    config = _read_any_config(folder)
+    return "model_type" in config and "method" not in config
 
 
 def presets() -> dict[str, tuple[str, Any]]:
@@ -219,6 +228,26 @@ def unique_tensors(model: nn.Module) -> dict[str, Tensor]:
             unique[name] = tensor
         seen.add(place)
     return unique
+
+
+def _read_any_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG_FILE
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} has no {CONFIG_FILE}; expected a checkpoint folder") from error
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path} holds a {type(config).__name__}, expected an object")
+    return cast("dict[str, Any]", config)
+
+
+def _load_video_model(folder: Path, name: str, device: str, options: Mapping[str, object]) -> StreamModel[Any]:
+    load_folder = import_module("longtake.methods.statekv_load").load_folder
+    of_loading = {key: options[key] for key in ("dtype", "trust_remote_code") if key in options}
+    of_config = {key: value for key, value in options.items() if key not in of_loading}
+    return load_folder(folder, of_config, name=name, device=device, **of_loading)
 
 
 def _load_folder(folder: Path, device: str, options: Mapping[str, object]) -> StreamModel[Any]:
@@ -286,7 +315,8 @@ def _download(
             force_download=force_download,
             local_files_only=local_files_only,
             token=token,
-            allow_patterns=[CONFIG_FILE, WEIGHTS_FILE, CARD_FILE],
+            allow_patterns=list(_WANTED),
+            ignore_patterns=["*/*"],
         )
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())

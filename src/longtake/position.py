@@ -19,7 +19,7 @@ from longtake.config import from_dict
 from longtake.errors import ConfigError, StateError
 from longtake.language.tracker import EventTracker, TrackerState
 from longtake.protocol import StateT, StreamModel
-from longtake.state.tree import load_state, map_tensors, save_state
+from longtake.state.tree import load_extra, load_state, map_tensors, save_state
 from longtake.types import Segment
 
 
@@ -95,6 +95,17 @@ def read_snapshot(path: str | Path, model: StreamModel[StateT]) -> tuple[Snapsho
         return from_dict(Snapshot, cast("Mapping[str, Any]", session), where=str(path)), state
     except ConfigError as error:
         raise StateError(f"{path} holds no session of this version ({error}); start anew") from error
+
+
+def read_notes(path: str | Path) -> dict[str, Any]:
+    """What the writer of a snapshot left for its reader, known before the model is; empty if that is nothing.
+
+    Raises:
+        StateError: No snapshot, or one of another version.
+    """
+    session = load_extra(path).get("session")
+    notes = cast("Mapping[str, Any]", session).get("notes") if isinstance(session, Mapping) else None
+    return dict(cast("Mapping[str, Any]", notes)) if isinstance(notes, Mapping) else {}
 
 
 def _device_of(state: object) -> torch.device:

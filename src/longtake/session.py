@@ -66,6 +66,8 @@ class Step:
     """None at the end of the stream."""
     events: tuple[Event, ...]
     progress: Progress
+    reason: str = ""
+    """Why the stream ended before its source did: ``length`` if the model cannot take in more."""
 
 
 class Session(Generic[StateT]):
@@ -78,12 +80,15 @@ class Session(Generic[StateT]):
         source: str = "",
         fps: float | None = None,
         tracker: EventTracker | None = None,
+        tells_events: bool = True,
     ) -> None:
         """Stand before the first frame.
 
         Args:
             source: Name of the source, kept in snapshots and messages.
             fps: Sampling rate other than the model's, if the model has a ``fps_range`` that allows it.
+            tracker: Rules by which what the model says becomes events.
+            tells_events: Ask the model for events at each decoding point; False for who only wants answers.
 
         Raises:
             ConfigError: The model does not run at that rate.
@@ -93,7 +98,8 @@ class Session(Generic[StateT]):
         self.spec = replace(model.segment_spec, fps=_allowed_fps(model, fps))
         """What ``longtake.segments`` must deliver."""
         self.tracker = tracker or EventTracker()
-        self.notes: Mapping[str, Any] = {}
+        self.tells_events = tells_events and Caption in model.supports
+        self.notes: dict[str, Any] = {}
         """What the writer of the snapshot left, after ``resume``."""
         with torch.inference_mode():
             self._at = Position(state=model.init_state())
@@ -138,7 +144,7 @@ class Session(Generic[StateT]):
         self._check_order(segment)
         with torch.inference_mode():
             state = self.model.advance(self.state, segment)
-            said = self._respond(state, Caption(), Event) if Caption in self.model.supports else []
+            said = self._respond(state, Caption(), Event) if self.tells_events else []
         self._check_size(state, segment)
         tracked, events = self.tracker.track(self._at.tracked, said, now_seconds=segment.end_seconds)
         self._at = Position(state=state, tracked=tracked, clock=self.clock.after(segment, len(events)))
@@ -147,10 +153,19 @@ class Session(Generic[StateT]):
         return events
 
     def finish(self) -> list[Event]:
-        """The stream has ended: the events that were held back; none unless the tracker was told to hold."""
-        tracked, events = self.tracker.finish(self._at.tracked)
+        """The stream has ended: the events that were held back, and what the model has still to tell."""
+        state, said = self.state, list[Event]()
+        tell = cast("Callable[[StateT], tuple[StateT, list[Event]]] | None", getattr(self.model, "last_words", None))
+        if tell and self.tells_events:
+            with torch.inference_mode():
+                state, said = tell(state)
+        tracked, told = self._at.tracked, list[Event]()
+        if said:
+            tracked, told = self.tracker.track(tracked, said, now_seconds=self.clock.seen_seconds)
+        tracked, events = self.tracker.finish(tracked)
+        events = [*told, *events]
         clock = replace(self.clock, num_events=self.clock.num_events + len(events))
-        self._at = Position(state=self.state, tracked=tracked, clock=clock)
+        self._at = Position(state=state, tracked=tracked, clock=clock)
         return events
 
     def follow(self, stream: Iterable[Segment]) -> Generator[Step, None, None]:
@@ -254,14 +269,16 @@ class Session(Generic[StateT]):
         write_snapshot(path, snapshot, self.state, self.model.fingerprint)
 
     @classmethod
-    def resume(cls, model: StreamModel[StateT], path: str | Path) -> Session[StateT]:
-        """A session that stands where the saved one did.
+    def resume(cls, model: StreamModel[StateT], path: str | Path, *, tells_events: bool = True) -> Session[StateT]:
+        """A session that stands where the saved one did; ``tells_events`` as for a new one.
 
         Raises:
             StateError: The snapshot is missing or damaged, or of another model or version.
         """
         snapshot, state = read_snapshot(path, model)
-        session = cls(model, source=snapshot.source, fps=snapshot.fps, tracker=snapshot.tracker)
+        session = cls(
+            model, source=snapshot.source, fps=snapshot.fps, tracker=snapshot.tracker, tells_events=tells_events
+        )
         session.notes = snapshot.notes
         session._at = Position(state=state, tracked=snapshot.tracked, clock=snapshot.clock)
         return session

@@ -120,7 +120,9 @@ class Event:
     score: float = 1.0
     """Probability the model gives to this event's words, in [0, 1]."""
     start_clamped: bool = False
-    """The event began before the earliest start the model can express."""
+    """The event began before the earliest start the model can express, or states an earlier one than can be."""
+    end_clamped: bool = False
+    """The model states a later end than can be."""
 
     def to_dict(self, video: str) -> dict[str, object]:
         """The event as the JSON line of the command line."""
@@ -131,7 +133,8 @@ class Event:
             "sentence": self.text,
             "score": round(self.score, 4),
         }
-        return line | {"start_clamped": True} if self.start_clamped else line
+        flags = {"start_clamped": self.start_clamped, "end_clamped": self.end_clamped}
+        return line | {name: True for name, is_set in flags.items() if is_set}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ class Case:
     """A state of two streams."""
     carried: Callable[[Any], tuple[torch.Tensor, ...]] | None = None
     """The part of a state that must not depend on where the stream was cut, if the method promises that."""
+    keeps_everything: bool = False
+    """The state holds a part of each segment for good, within ``max_state_bytes``: its growth is even, not nothing."""
 
 
 def make_colours() -> StreamModel[Any]:
@@ -72,6 +74,40 @@ def make_other_sts() -> StreamModel[Any]:
     return make_sts(talkative_seed() + 1)
 
 
+def make_statekv(name: str, *, louder: float = 1.0) -> StreamModel[Any]:
+    """A family's real classes with random weights, over a past so short that most of a stream is dropped from it."""
+    from tests.vlm.families import make, options
+
+    from longtake.methods.statekv import StateKV
+    from longtake.methods.statekv_config import StateKVConfig
+    from longtake.vlm.families import family_of
+
+    model, processor = make(name)
+    for weights in model.requires_grad_(False).parameters():
+        weights *= louder
+    config = StateKVConfig(fps=4.0, budget=48, max_new_tokens=5, caption_seconds=1.0, detailed_bytes=50_000_000)
+    return StateKV(family_of(model, processor, **options(name)), config, name=name)
+
+
+def two_streams(model: StreamModel[Any]) -> Any:
+    """StateKV serves one stream at a time: a state with twice the heads stands for two of them."""
+    from longtake.methods.statekv_prefill import empty_state
+
+    family: Any = model.family  # type: ignore[attr-defined]
+    shape = (family.num_layers, 2 * family.num_kv_heads, family.head_dim)
+    return replace(model.init_state(), kv=empty_state(*shape, dtype=family.dtype, device=family.device))
+
+
+def statekv_case(family: str) -> Case:
+    return Case(
+        name=f"statekv-{family}",
+        make=functools.partial(make_statekv, family),
+        make_other=functools.partial(make_statekv, family, louder=1.01),
+        make_batch=two_streams,
+        keeps_everything=True,
+    )
+
+
 CASES = {
     case.name: case
     for case in (
@@ -89,6 +125,8 @@ CASES = {
             make_batch=lambda model: model.init_state(batch=2),  # type: ignore[attr-defined]
             carried=lambda state: state.carried,
         ),
+        statekv_case("qwen3-vl"),
+        statekv_case("llava-onevision"),
     )
 }
 

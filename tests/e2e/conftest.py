@@ -35,3 +35,32 @@ def longtake(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         return call(*arguments, model=model or Colours())
 
     return with_colours
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run ``longtake ARGUMENTS`` with the models they name."""
+    from longtake.cli.app import run
+
+    def call(*arguments: object) -> Result:
+        capfd.readouterr()
+        status = run([str(argument) for argument in arguments])
+        return Result(status, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def tiny_vlm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Qwen3-VL with its settings: 2 frames a second, two at once."""
+    from tests.vlm.folders import SETTINGS, write_folder
+
+    return write_folder(tmp_path_factory.mktemp("models") / "tiny-vlm", **SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def other_vlm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with other weights."""
+    from tests.vlm.folders import SETTINGS, write_folder
+
+    return write_folder(tmp_path_factory.mktemp("models") / "other-vlm", louder=1.01, **SETTINGS)

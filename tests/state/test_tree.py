@@ -20,7 +20,7 @@ from torch import Tensor
 
 from longtake.errors import StateError
 from longtake.state import tree
-from longtake.state.tree import load_state, map_tensors, num_bytes, save_state
+from longtake.state.tree import load_extra, load_state, map_tensors, num_bytes, save_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -341,3 +341,16 @@ def test_save_writes_through_a_link_for_the_owner_only(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o600
     assert load_state(tmp_path / "real", State, fingerprint="model-1")[0].text == "a box"
+
+
+def test_extra_is_read_without_the_state(tmp_path: Path) -> None:
+    save_state(tmp_path / "state", State(count=3), fingerprint="abc", extra={"notes": [1, "two"]})
+    assert load_extra(tmp_path / "state") == {"notes": [1, "two"]}
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no state"])
+def test_extra_of_what_is_no_state_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "state").write_bytes(content)
+    with pytest.raises(StateError, match="state"):
+        load_extra(tmp_path / "state")

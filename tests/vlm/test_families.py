@@ -229,7 +229,7 @@ def test_question_with_a_picture_token_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_frames_of_another_size_or_number_are_refused(name: str) -> None:
     one = family(name)
-    with pytest.raises(ConfigError, match=f"set up for {one.height} x {one.width}"):
+    with pytest.raises(ConfigError, match=f"expected {one.height} x {one.width}"):
         one.frames(torch.zeros(1, 3, one.height + 1, one.width, dtype=torch.uint8), (0.0,), index=0, position=0)
     with pytest.raises(ConfigError, match="one time each"):
         one.frames(torch.zeros(3, 3, one.height, one.width, dtype=torch.uint8), (0.0,) * 3, index=0, position=0)

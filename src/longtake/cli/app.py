@@ -35,6 +35,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "caption": Entry("longtake.cli.caption", "caption", "Events of a video, each as soon as it ends."),
+    "ask": Entry("longtake.cli.ask", "ask", "Answers about a video, from any frozen video-language model."),
     "probe": Entry("longtake.cli.probe", "probe", "What the reader sees in a video: frames, times, losses."),
     "toybox": Entry("longtake.cli.toybox", "app", "Make videos of Toybox, the procedural world."),
     "train": Entry("longtake.cli.train", "train", "Train a model from a recipe."),

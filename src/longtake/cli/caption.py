@@ -46,6 +46,10 @@ def caption(
         list[Path] | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write events here too; may be given several times."),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a field of the model's config: caption_seconds=4."),
+    ] = None,
     fps: Annotated[
         float | None, typer.Option(min=0.001, help="Sampling rate other than the model's, if the model allows it.")
     ] = None,
@@ -80,6 +84,7 @@ def caption(
     job = Job(
         videos=videos,
         model=model,
+        settings=settings or [],
         to=to.value if to else None,
         files=files,
         fps=fps,

@@ -11,6 +11,7 @@ from typing import Any
 from longtake.cli.outputs import Outputs
 from longtake.cli.snapshots import Snapshots, said_before
 from longtake.cli.terminal import StatusLine, summary
+from longtake.config import apply_overrides
 from longtake.errors import ConfigError, LongtakeError, StateError
 from longtake.eval.timeline import Filmstrip, check_picture, draw_timeline
 from longtake.files import check_writable
@@ -30,6 +31,8 @@ class Job:
     videos: Mapping[str, str]
     """Name in the output -> source."""
     model: str
+    settings: list[str]
+    """Fields of the model's config, as ``key=value``."""
     to: Format | None
     files: list[Path]
     fps: float | None
@@ -53,7 +56,7 @@ def run(job: Job) -> int:
         status=status,
     )
     _check(job, outputs)
-    model = load(job.model)
+    model = load(job.model, **apply_overrides({}, job.settings))
     require_captions(model)
     Session(model, fps=job.fps)  # a rate that the model refuses is told once, not for each source
     failed, strip = False, Filmstrip()

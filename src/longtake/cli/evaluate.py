@@ -107,11 +107,13 @@ def _model(name: str, settings: list[str], output: Path | None) -> tuple[StreamM
     """The model, and the file in which its predictions are kept beside a report."""
     from longtake.config import apply_overrides
     from longtake.eval.predict import PredictionFile
-    from longtake.hub import find, load, read_config
+    from longtake.hub import find, is_video_model, load, read_config
     from longtake.session import require_captions
 
     options = {}
-    if settings:
+    if settings and is_video_model(find(name)):
+        options = apply_overrides({}, settings)
+    elif settings:
         config = read_config(find(name))["config"]
         options = {key: value for key, value in apply_overrides(config, settings).items() if value != config.get(key)}
     model = load(name, **options)

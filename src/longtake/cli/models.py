@@ -32,9 +32,13 @@ def describe(name: str) -> dict[str, Any]:
     """The facts about a model, computed without reading or making any weights."""
     import torch
 
-    from longtake.hub import find, method_class, presets, read_config
+    from longtake.hub import find, is_video_model, method_class, presets, read_config
 
     known = presets()
+    if name not in known and is_video_model(folder := find(name)):
+        from longtake.methods.statekv_load import describe as describe_video_model
+
+        return {"name": name} | describe_video_model(folder)
     with torch.device("meta"):
         if name in known:
             method, preset = known[name]
@@ -55,14 +59,21 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def _bundled_rows() -> list[dict[str, str]]:
-    from longtake.hub import bundled, find, read_config
+    from longtake.hub import bundled, find, is_video_model, read_config
 
     rows: list[dict[str, str]] = []
     for name in bundled():
-        config = read_config(find(name))
-        scores = config.get("notes", {}).get("scores", {})
+        folder = find(name)
+        if is_video_model(folder):
+            from longtake.methods.statekv_load import read_settings
+
+            method, notes = "statekv", read_settings(folder)[1]
+        else:
+            config = read_config(folder)
+            method, notes = config["method"], config.get("notes", {})
+        scores = notes.get("scores", {})
         text = ", ".join(f"{key} {value:.3f}" for key, value in scores.items() if isinstance(value, float))
-        rows.append({"name": name, "method": config["method"], "kind": "bundled", "scores": text})
+        rows.append({"name": name, "method": method, "kind": "bundled", "scores": text})
     return rows
 
 
@@ -82,8 +93,9 @@ def _module(method: str) -> Any:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    rows = [[key, str(facts[key])] for key in ("name", "method", "segment", "state_bytes")]
+    rows = [[key, str(facts[key])] for key in ("name", "method", "family", "segment", "state_bytes") if key in facts]
     rows += [[f"parameters: {part}", f"{count:,}"] for part, count in facts["parameters"].items()]
+    rows += [[f"setting: {key}", _short(value)] for key, value in facts.get("settings", {}).items()]
     rows += [[f"notes: {key}", _short(value)] for key, value in facts["notes"].items()]
     _print_table(["what", "value"], rows)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -52,6 +52,23 @@ def said_before(state: Path, session: Session[Any]) -> list[Event]:
     return events
 
 
+class Pace:
+    """Decides when a snapshot is worth its cost, and writes it."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._saved_at = self._cost = 0.0
+
+    def save(self, session: Session[Any], notes: Mapping[str, Any], *, now: bool) -> None:
+        """Write the snapshot; unless ``now``, only if it is cheap for the time since the last one."""
+        started = time.monotonic()
+        if not (now or started - self._saved_at >= PATIENCE * self._cost):
+            return
+        session.save(self._state, notes=notes)
+        self._saved_at = time.monotonic()
+        self._cost = self._saved_at - started
+
+
 class Snapshots:
     """Keeps snapshot and journal of one running session."""
 
@@ -66,7 +83,7 @@ class Snapshots:
         self._said = list(said)
         self._same = resumed is not None and resumed.resolve() == state.resolve()
         self._journal: IO[str] | None = None
-        self._saved_at = self._cost = 0.0
+        self._pace = Pace(state)
 
     def record(self, events: Iterable[Event]) -> None:
         """Put events in the journal, before they are shown."""
@@ -77,12 +94,8 @@ class Snapshots:
 
     def save(self, session: Session[Any], *, now: bool) -> None:
         """Write the snapshot; unless ``now``, only if it is cheap for the time since the last one."""
-        started = time.monotonic()
-        if self._journal is None or not (now or started - self._saved_at >= PATIENCE * self._cost):
-            return
-        session.save(self._state, notes={"journal_bytes": self._journal.tell()})
-        self._saved_at = time.monotonic()
-        self._cost = self._saved_at - started
+        if self._journal is not None:
+            self._pace.save(session, session.notes | {"journal_bytes": self._journal.tell()}, now=now)
 
     def __enter__(self) -> Snapshots:
         return self

@@ -66,11 +66,12 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def summary(progress: Progress, num_events: int) -> str:
-    """How it went, in one line."""
-    events = f"{num_events} event{'' if num_events == 1 else 's'}"
-    parts = [f"{progress.seen_seconds:.1f} s seen", events, f"{progress.realtime_factor:.1f}x real time"]
-    parts += [f"state {decimal(progress.state_bytes)}"]
+def summary(progress: Progress, num_events: int | None = None) -> str:
+    """How it went, in one line; without ``num_events`` where nobody asked for events."""
+    parts = [f"{progress.seen_seconds:.1f} s seen"]
+    if num_events is not None:
+        parts.append(f"{num_events} event{'' if num_events == 1 else 's'}")
+    parts += [f"{progress.realtime_factor:.1f}x real time", f"state {decimal(progress.state_bytes)}"]
     if progress.dropped_frames:
         parts.append(f"{progress.dropped_frames} frames dropped")
     return ", ".join(parts)

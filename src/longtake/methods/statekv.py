@@ -24,15 +24,13 @@ from torch import Tensor
 
 from longtake.errors import CapacityError, StateError, UnsupportedRequest
 from longtake.methods.statekv_answer import Conversation
+from longtake.methods.statekv_caption import events_of
 from longtake.methods.statekv_config import StateKVConfig
 from longtake.methods.statekv_prefill import KVState, Selection, empty_state, take_in
 from longtake.state.kv import rule_named
 from longtake.types import Ask, Caption, Choose, Event, Request, Response, Segment, SegmentSpec
 from longtake.vlm.decode import Sampling
 from longtake.vlm.families.family import Chunk, Family
-
-NOTHING = ("nothing", "none", "no")
-"""First words of an answer that says nothing happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -119,7 +117,7 @@ class StateKV:
             state,
             num_chunks=state.num_chunks + 1,
             last_frame=segment.pixels[-1].clone() if self.family.needs_frame_before else None,
-            spoken_seconds=self._decoding_point(state.seen_seconds),
+            spoken_seconds=max(state.spoken_seconds, self._decoding_point(state.seen_seconds)),
             seen_seconds=segment.end_seconds,
         )
 
@@ -150,6 +148,16 @@ class StateKV:
             raise StateError("nothing has been seen yet; take in at least one segment before asking")
         sampling = sampling or Sampling(max_new_tokens=self.config.max_new_tokens)
         return Conversation(self.family, state.kv, state.position, state.seen_seconds, sampling)
+
+    def last_words(self, state: StateKVState) -> tuple[StateKVState, list[Event]]:
+        """The stream has ended: what happened since the last decoding point, and the state in which that is told."""
+        self._check(state)
+        # what a decoding point within the last segment has told is told
+        start = max(state.spoken_seconds, self._decoding_point(state.seen_seconds))
+        if not state.num_chunks or state.seen_seconds <= start:
+            return state, []
+        events = self._tell(state, start, state.seen_seconds)
+        return replace(state, spoken_seconds=state.seen_seconds), events
 
     def as_of(self, state: StateKVState, at_seconds: float) -> StateKVState:
         """The state as answers would have read it at that moment: what was seen later is left out.
@@ -195,13 +203,11 @@ class StateKV:
         point = self._decoding_point(state.seen_seconds)
         if point <= state.spoken_seconds or not state.num_chunks:
             return []
-        start = state.spoken_seconds
-        question = f"What happened between {start:.1f} and {point:.1f} seconds? Say nothing if nothing happened."
-        answer = self.converse(state).answer(question)
-        words = answer.text.strip().rstrip(".").lower()
-        if not words or words.split()[0] in NOTHING or "repeats" in answer.flags:
-            return []
-        return [Event(start_seconds=start, end_seconds=point, text=answer.text.strip())]
+        return self._tell(state, state.spoken_seconds, point)
+
+    def _tell(self, state: StateKVState, start_seconds: float, end_seconds: float) -> list[Event]:
+        question = self.config.caption_question.format(start=f"{start_seconds:.1f}", end=f"{end_seconds:.1f}")
+        return events_of(self.converse(state).answer(question), start_seconds, end_seconds)
 
     def _check(self, state: StateKVState) -> None:
         family, keys = self.family, state.kv.carried.keys

@@ -32,6 +32,11 @@ class StateKVConfig:
     """How long the stream may become; None: what the model was trained for. Rotary scaling is fixed by it."""
     caption_seconds: float = 8.0
     """Between two decoding points."""
+    caption_question: str = (
+        "What happened between {start} and {end} seconds of the video? "
+        "Answer in one short sentence. If nothing happened, say: nothing."
+    )
+    """Put at each decoding point, with the seconds since the one before."""
     max_new_tokens: int = 256
     detailed_bytes: int = 8 << 30
     """Most that the detailed cache, which answers are read from, may take."""
@@ -44,6 +49,12 @@ class StateKVConfig:
         for name in ("budget", "fps", "caption_seconds", "max_new_tokens", "detailed_bytes"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected more than 0")
+        try:
+            self.caption_question.format(start="0.0", end="8.0")
+        except (LookupError, ValueError) as error:
+            raise ConfigError(
+                f"caption_question is {self.caption_question!r}, expected words with {{start}} and {{end}}"
+            ) from error
         if not 0 <= self.sinks < self.budget:
             raise ConfigError(f"sinks is {self.sinks}, expected 0 or more and fewer than the budget of {self.budget}")
         if self.horizon_seconds is not None and not self.horizon_seconds > 0:

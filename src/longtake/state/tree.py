@@ -141,7 +141,27 @@ def load_state(
     return cast(StateT, state), extra
 
 
-def _check_header(path: object, header: dict[str, str], state_type: type, fingerprint: str) -> None:
+def load_extra(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the caller of ``save_state`` put beside the state, read without the state and not checked against it.
+
+    Raises:
+        StateError: No such file, not a state, or of another version.
+    """
+    try:
+        opened: Any = safe_open(path, framework="pt", device="cpu")
+        with opened as file:
+            header: dict[str, str] = file.metadata() or {}
+    except FileNotFoundError as error:
+        raise StateError(f"no state file {path}; expected one written by --save or Session.save") from error
+    except (OSError, SafetensorError) as error:
+        raise StateError(
+            f"{path} is not a state file, or is damaged or cut short ({error}); use another copy"
+        ) from error
+    _check_version(path, header)
+    return json.loads(header["extra"])
+
+
+def _check_version(path: object, header: dict[str, str]) -> None:
     if "version" in header and header["version"] != FORMAT_VERSION:
         raise StateError(
             f"state {path} has format version {header['version']}, expected {FORMAT_VERSION}; "
@@ -149,6 +169,10 @@ def _check_header(path: object, header: dict[str, str], state_type: type, finger
         )
     if not set(_KEYS) <= set(header):
         raise StateError(f"{path} is a safetensors file but not a longtake state; expected one written by Session.save")
+
+
+def _check_header(path: object, header: dict[str, str], state_type: type, fingerprint: str) -> None:
+    _check_version(path, header)
     if header["type"] != _type_name(state_type):
         raise StateError(
             f"state {path} holds a {header['type']}, expected a {_type_name(state_type)}; "

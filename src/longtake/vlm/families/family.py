@@ -243,7 +243,8 @@ class Family:
         time, _, height, width = pixels.shape
         if (height, width) != (self.height, self.width):
             raise ConfigError(
-                f"frames of {height} x {width} pixels; this {self.name} was set up for {self.height} x {self.width}"
+                f"frames of {height} x {width} pixels, expected {self.height} x {self.width}, "
+                f"as this {self.name} was set up for"
             )
         if not time == len(pts_seconds) <= self.frames_per_chunk:
             raise ConfigError(
@@ -314,7 +315,7 @@ def free_size(family: str, step: int, height: int | None, width: int | None, usu
 
 def _eos_token_ids(model: Any, text_config: Any, processor: Any) -> frozenset[int]:
     stated = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    stated = text_config.eos_token_id if stated is None else stated
+    stated = getattr(text_config, "eos_token_id", None) if stated is None else stated
     stated = processor.tokenizer.eos_token_id if stated is None else stated
     if stated is None:
         return frozenset()

@@ -1,0 +1,191 @@
+"""The work behind ``longtake ask``: read the source, keep the state if that is wanted, then answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from longtake.cli.answers import INCOMPLETE, JsonLines, Shown, Text, trimmed
+from longtake.cli.ask_job import Job, check
+from longtake.cli.snapshots import Pace
+from longtake.cli.sources import short_name
+from longtake.cli.terminal import StatusLine, summary
+from longtake.config import to_dict
+from longtake.errors import CapacityError, LongtakeError, StateError, UnsupportedRequest
+from longtake.hub import load
+from longtake.methods.statekv_choice import choose_by_saying
+from longtake.position import read_notes
+from longtake.session import Session
+from longtake.types import Answer
+from longtake.video.address import parse_address
+from longtake.vlm.decode import Sampling
+
+DEFAULT_MODEL = "toybox-vlm"
+
+
+def run(job: Job) -> int:
+    """Read and answer; the exit status."""
+    status = StatusLine(shown=not job.quiet)
+    notes = read_notes(job.resume) if job.resume else {}
+    check(job)
+    name = job.model or notes.get("model", DEFAULT_MODEL)
+    remote = {"trust_remote_code": True} if job.trust_remote_code else {}
+    model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
+    _check_questions(job, model, name)
+    session = _session(job, model, notes.get("config") or {})
+    session.notes |= {"model": _lasting(name), "config": to_dict(model.config)}
+    failure: BaseException | None = None
+    reason = ""
+    try:
+        reason = _read(job, session, status)
+    except (LongtakeError, KeyboardInterrupt) as error:
+        if not _can_answer(error, job, session):
+            raise
+        failure = error
+    if not job.quiet:
+        status.say(f"{short_name(job.source)}: {summary(session.progress)}")
+    broken = isinstance(failure, LongtakeError)
+    if broken:
+        status.say(" ".join(str(failure).split()))
+    _answer_all(job, session, status, flags=(INCOMPLETE,) if broken or reason else ())
+    if isinstance(failure, KeyboardInterrupt):
+        raise failure
+    return int(broken)
+
+
+def _session(job: Job, model: Any, saved: Mapping[str, Any]) -> Session[Any]:
+    """At the start of the source, or where the state stands; ``saved`` is the config that the state was made with."""
+    if job.resume is None:
+        return Session(model, source=job.source, tells_events=False)
+    try:
+        return Session.resume(model, job.resume, tells_events=False)
+    except StateError as error:
+        for key, value in job.options.items():
+            if key in saved and saved[key] != value:
+                raise StateError(
+                    f"{job.resume} was saved with {key} {saved[key]}, got {value}; "
+                    "leave that out, or start anew without --resume"
+                ) from error
+        raise
+
+
+def _can_answer(error: BaseException, job: Job, session: Session[Any]) -> bool:
+    """Whether what was seen until reading stopped is worth an answer.
+
+    A camera has no end that could be missed; of a video too long for the model there is nothing better to be had.
+    """
+    if isinstance(error, StateError) or not session.clock.num_segments:
+        return False
+    return isinstance(error, CapacityError) or _is_endless(job.source)
+
+
+def _read(job: Job, session: Session[Any], status: StatusLine) -> str:
+    """Take the source in, as far as it is wanted; whatever happens, ``--save`` has what was taken in.
+
+    What is given is the reason why the model took in no more, or nothing.
+    """
+    reason = ""
+    if job.seconds == 0:
+        return reason
+    pace, began = Pace(job.save) if job.save else None, session.clock.seen_seconds
+    try:
+        steps = session.watch(job.source, on_lag=job.on_lag, timeout_seconds=job.timeout_seconds)
+        with closing(steps):
+            for step in steps:
+                if pace:
+                    pace.save(session, session.notes, now=False)
+                status.show("", step.progress)
+                reason = step.reason
+                if _is_enough(job, session, began):
+                    break
+    except StateError:
+        raise  # another source than the state's: nothing was taken in
+    except (LongtakeError, KeyboardInterrupt):
+        if pace and session.clock.num_segments:
+            pace.save(session, session.notes, now=True)
+        raise
+    finally:
+        status.clear()
+    if pace:
+        pace.save(session, session.notes, now=True)
+    return reason
+
+
+def _is_enough(job: Job, session: Session[Any], began: float) -> bool:
+    seen = session.clock.seen_seconds
+    if job.seconds is not None and seen - began >= job.seconds - 1e-6:
+        return True
+    # a segment that ends later is not needed for this moment, nor is the rest
+    return job.at is not None and job.save is None and seen >= job.at - 1e-6
+
+
+def _answer_all(job: Job, session: Session[Any], status: StatusLine, *, flags: tuple[str, ...]) -> None:
+    import torch
+
+    with torch.inference_mode():
+        _answer_each(job, session, status, flags)
+
+
+def _answer_each(job: Job, session: Session[Any], status: StatusLine, flags: tuple[str, ...]) -> None:
+    model: Any = session.model
+    state = session.state if job.at is None else model.as_of(session.state, job.at)
+    seen = session.clock.seen_seconds
+    shown: Shown = Text(status, several=len(job.questions) > 1)
+    if job.as_json:
+        shown = JsonLines(status, policy=model.config.policy, budget=model.config.budget, seen_seconds=seen)
+    sampling = Sampling(**{"max_new_tokens": model.config.max_new_tokens, **job.sampling})
+    conversation: Any = None
+    for question in job.questions:
+        if conversation is None or not job.follow_up:
+            conversation = None  # its memory is free before the next one takes as much
+            conversation = model.converse(state, sampling)
+        shown.begin(question)
+        answer = _answer(job, conversation, question, shown)
+        shown.end(question, replace(answer, flags=(*answer.flags, *flags)), job.choices)
+
+
+def _answer(job: Job, conversation: Any, question: str, shown: Shown) -> Answer:
+    if job.choices and job.choose_by == "likelihood":
+        return conversation.choose(question, job.choices)
+    if job.choices:
+        answer = choose_by_saying(conversation, question, job.choices)
+        if answer.choice is None:
+            shown.add(answer.text)
+        return answer
+    flags: list[str] = []
+
+    def pieces() -> Iterator[str]:
+        for piece in conversation.ask(question):
+            flags.extend([piece.finish] if piece.finish not in ("", "stop") else [])
+            yield piece.text
+
+    words: list[str] = []
+    for text in trimmed(pieces()):
+        words.append(text)
+        shown.add(text)
+    return Answer(text="".join(words), at_seconds=conversation.at_seconds, flags=tuple(flags))
+
+
+def _check_questions(job: Job, model: Any, name: str) -> None:
+    if not hasattr(model, "converse"):
+        raise UnsupportedRequest(
+            f"{name} is a {type(model).__name__} and answers no questions in words; give --model a video-language model"
+        )
+    for text in (*job.questions, *job.choices):
+        model.family.question(text, position=0)
+
+
+def _is_endless(source: str) -> bool:
+    try:
+        address = parse_address(source)
+    except LongtakeError:
+        return False
+    return address.is_live or address.kind == "pipe"
+
+
+def _lasting(name: str) -> str:
+    """The model's name as it will still be found from another folder."""
+    return str(Path(name).resolve()) if Path(name).expanduser().is_dir() else name
