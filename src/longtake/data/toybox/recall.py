@@ -80,6 +80,10 @@ class RecallQuestion:
     asked_seconds: float
     ends: Span
     """End of the earlier and start of the later thing that the answer rests on."""
+    name: str
+    """Of the toy."""
+    anchor: Span | None
+    """When the toy does what the question's last words say; None if they say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ class Recall:
             for index, words in anchors:
                 yield from _before(name, known, index, words, asked_seconds, far, dice)
                 yield from _whether(name, known, index, words, asked_seconds, far, dice)
-                yield from _count(name, known[:index], asked_seconds, dice, f" before it {words}")
+                yield from _count(name, known[:index], asked_seconds, dice, f" before it {words}", known[index])
                 yield from self._where(name, known[index], words, asked_seconds)
             yield from _count(name, known, asked_seconds, dice)
             yield from self._back(name, known, asked_seconds)
@@ -146,6 +150,8 @@ class Recall:
                 options=REGIONS,
                 asked_seconds=asked,
                 ends=(deed.start_seconds, deed.end_seconds),
+                name=name,
+                anchor=(deed.start_seconds, deed.end_seconds),
             )
 
     def _back(self, name: str, known: Sequence[Deed], asked: float) -> Iterator[RecallQuestion]:
@@ -161,6 +167,8 @@ class Recall:
             options=YES_NO,
             asked_seconds=asked,
             ends=(min(span), max(span)),
+            name=name,
+            anchor=None,
         )
 
 
@@ -193,6 +201,8 @@ def _before(
         options=tuple(dice.shuffled([answer, *wrong])),
         asked_seconds=asked,
         ends=(known[index - 1].end_seconds, known[index].start_seconds),
+        name=name,
+        anchor=(known[index].start_seconds, known[index].end_seconds),
     )
 
 
@@ -217,10 +227,14 @@ def _whether(
                 options=YES_NO,
                 asked_seconds=asked,
                 ends=ends,
+                name=name,
+                anchor=(anchor.start_seconds, anchor.end_seconds),
             )
 
 
-def _count(name: str, known: Sequence[Deed], asked: float, dice: Dice, condition: str = "") -> Iterator[RecallQuestion]:
+def _count(
+    name: str, known: Sequence[Deed], asked: float, dice: Dice, condition: str = "", anchor: Deed | None = None
+) -> Iterator[RecallQuestion]:
     for action in HOW_OFTEN:
         found = [deed for deed in known if deed.action == action]
         if not found or len(found) > MOST_TIMES:
@@ -234,6 +248,8 @@ def _count(name: str, known: Sequence[Deed], asked: float, dice: Dice, condition
             options=tuple(number_word(lowest + step) for step in range(NUM_OPTIONS)),
             asked_seconds=asked,
             ends=(found[0].end_seconds, found[-1].start_seconds) if len(found) > 1 else (found[0].start_seconds, asked),
+            name=name,
+            anchor=(anchor.start_seconds, anchor.end_seconds) if anchor else None,
         )
 
 

@@ -16,9 +16,9 @@ from jaxtyping import Bool, Int, UInt8
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from longtake.data.toybox import Renderer, Script, make_script
+from longtake.data.toybox import COLOURS, KINDS, Renderer, Script, make_script
 from longtake.data.toybox.dice import Dice
-from longtake.data.toybox.recall import Recall, chosen
+from longtake.data.toybox.recall import Recall, RecallQuestion, chosen
 from longtake.data.toybox.write import write_video
 from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.train.vlm.truth import IGNORED, Truth, truth_at
@@ -43,6 +43,16 @@ class Batch:
     """How many tokens of the prefix a branch sees."""
     starts: Int[Tensor, "videos questions"]
     """Position of a branch's first token."""
+    points: Bool[Tensor, "videos questions visual"]
+    """Visual tokens of the video that show the toy at the moment which a question is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question after a step of a video."""
+
+    step: int
+    question: RecallQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +127,7 @@ class Clips(Dataset[Batch]):
             targets=empty[:, :, None],
             seen=empty,
             starts=empty,
+            points=empty[:, :, None].bool(),
         )
 
     def _moment(self, script: Script, dice: Dice) -> float:
@@ -176,7 +187,7 @@ class Films(Dataset[Batch]):
         questions = [questions for _, _, questions in videos]
         branches, targets = self._branches(questions)
         positions = torch.tensor(places)
-        seen = torch.tensor([[ends[step] for step, _, _ in asked] for asked in questions])
+        seen = torch.tensor([[ends[one.step] for one in asked] for asked in questions])
         starts = positions[0][seen - 1] + 1
         return Batch(
             patches=torch.cat([patches for patches, _, _ in videos]),
@@ -187,9 +198,29 @@ class Films(Dataset[Batch]):
             targets=targets,
             seen=seen,
             starts=starts,
+            points=torch.stack([self._points(truth, asked) for _, truth, asked in videos]),
         )
 
-    def _video(self, dice: Dice, steps: int, through_file: bool) -> tuple[Tensor, Truth, list[tuple[int, str, str]]]:
+    def _points(self, truth: Truth, asked: list[Asked]) -> Bool[Tensor, "questions visual"]:
+        """Where to look: at the toy during the anchor, or where it was seen last."""
+        middle = self.config.frames_per_step // 2 / self.config.fps
+        times = torch.arange(len(truth.kind)) * self.config.step_seconds + middle
+        rows: list[Tensor] = []
+        for one in asked:
+            colour, kind = one.question.name.split()
+            shown = (truth.kind == KINDS.index(kind)) & (truth.colour == COLOURS.index(colour))
+            shown &= (times <= one.question.asked_seconds)[:, None]
+            if one.question.anchor is None:
+                steps = shown.any(1).nonzero()
+                last = int(steps.max()) if len(steps) else -1
+                shown &= (torch.arange(len(times)) == last)[:, None]
+            else:
+                start, end = one.question.anchor
+                shown &= ((times >= start) & (times <= end))[:, None]
+            rows.append(shown.flatten())
+        return torch.stack(rows)
+
+    def _video(self, dice: Dice, steps: int, through_file: bool) -> tuple[Tensor, Truth, list[Asked]]:
         config = self.config
         seconds = steps * config.step_seconds
         while True:
@@ -206,27 +237,27 @@ class Films(Dataset[Batch]):
         middles = times[config.frames_per_step // 2 :: config.frames_per_step]
         return patches_of(frames, config), truth_at(script, middles, config.side), asked
 
-    def _questions(self, script: Script, steps: int, dice: Dice) -> list[tuple[int, str, str]]:
-        """Step after which it is asked, question and answer; fewer different ones are asked more than once."""
+    def _questions(self, script: Script, steps: int, dice: Dice) -> list[Asked]:
+        """Questions after some of the steps; fewer different ones are asked more than once."""
         recall = Recall(script)
         moments = [steps - 1, *(dice.integer(steps // 4, steps - 1) for _ in range(self.moments - 1))]
-        asked: list[tuple[int, str, str]] = []
+        asked: list[Asked] = []
         for step in moments:
             drafts = list(recall.drafts((step + 1) * self.config.step_seconds, dice))
             found = chosen(drafts, -(-self.questions // self.moments), dice) or tuple(drafts[:2])
-            asked += [(step, draft.question, draft.answer) for draft in found]
+            asked += [Asked(step, draft) for draft in found]
         if not asked:
             return []
         return (asked * -(-self.questions // len(asked)))[: self.questions]
 
-    def _branches(self, questions: list[list[tuple[int, str, str]]]) -> tuple[Tensor, Tensor]:
+    def _branches(self, questions: list[list[Asked]]) -> tuple[Tensor, Tensor]:
         tokenizer = self.layout.tokenizer
         rows: list[list[tuple[list[int], int]]] = []
         for asked in questions:
             rows.append([])
-            for _, question, answer in asked:
-                before = tokenizer(f"{question}<|assistant|>", add_special_tokens=False)["input_ids"]
-                after = tokenizer(f"{answer}<|end|>", add_special_tokens=False)["input_ids"]
+            for one in asked:
+                before = tokenizer(f"{one.question.question}<|assistant|>", add_special_tokens=False)["input_ids"]
+                after = tokenizer(f"{one.question.answer}<|end|>", add_special_tokens=False)["input_ids"]
                 rows[-1].append(([*before, *after], len(before)))
         length = max(len(ids) for row in rows for ids, _ in row)
         branches = torch.full((len(rows), len(rows[0]), length), tokenizer.pad_token_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface
@@ -26,6 +27,7 @@ DONE_HEADS = {
     "counts": len(COUNTED) * MOST_COUNTS,
     "visits": MOST_VISITS,
     "region": len(REGIONS),
+    "done": len(ACTIONS),
 }
 WEIGHTS = {
     "kind": 1.0,
@@ -36,11 +38,36 @@ WEIGHTS = {
     "counts": 1.0,
     "visits": 0.5,
     "region": 0.5,
+    "done": 3.0,
 }
+LOOKING = 0.3
+"""Weight of the loss that says where a question's last token should look."""
 
-_mask: contextvars.ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = contextvars.ContextVar(
-    "mask", default=None
-)
+_mask: ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = ContextVar("mask", default=None)
+
+
+@dataclass(slots=True)
+class Looking:
+    """What one head of some layers attends to from the last token of each question."""
+
+    layers: tuple[int, ...]
+    rows: Int[Tensor, "videos questions"]
+    """Of those tokens among all branches."""
+    columns: Int[Tensor, " visual"]
+    """Of the visual tokens in the video."""
+    seen: Int[Tensor, "videos questions"]
+    found: list[Float[Tensor, "videos questions visual"]] = field(default_factory=list)
+    """By layer: log of the share that each visual token has of what goes to the video."""
+
+    def look(self, query: Tensor, key: Tensor, scale: float) -> None:
+        """Note what the first head does; query and key without the axis of heads."""
+        rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
+        scores = query.gather(1, rows).float() @ key.float().transpose(-1, -2) * scale
+        ahead = torch.arange(key.shape[1], device=key.device) >= self.seen[..., None]
+        self.found.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
+
+
+_looking: ContextVar[Looking | None] = ContextVar("looking", default=None)
 
 
 def branched(
@@ -53,6 +80,9 @@ def branched(
     before = functional.scaled_dot_product_attention(
         query[:, :, :prefix], key[:, :, :prefix], value[:, :, :prefix], is_causal=True, scale=scale, enable_gqa=True
     )
+    looking = _looking.get()
+    if looking is not None and module.layer_idx in looking.layers:  # pyright: ignore[reportOperatorIssue]
+        looking.look(query[:, 0, prefix:], key[:, 0, :prefix], kwargs["scaling"])
     asked = functional.scaled_dot_product_attention(
         query[:, :, prefix:], key, value, attn_mask=mask, scale=scale, enable_gqa=True
     )
@@ -101,9 +131,21 @@ class VLMObjective(nn.Module):
         losses = self._head_losses("seen", self.seen_heads(seen), SEEN_HEADS, batch)
         if not batch.branches.numel():
             return losses | {"loss": sum(losses.values(), torch.zeros(()))}
-        hidden, between = self.read(batch, seen)
-        steps = seen.shape[1]
+        answer_at = (batch.targets != IGNORED).int().argmax(-1)
         pads = batch.prefix == self.model.config.video_token_id
+        looking = Looking(
+            layers=(self.config.listens_after, self.config.listens_after + 1),
+            rows=answer_at + torch.arange(answer_at.shape[1], device=answer_at.device) * batch.branches.shape[-1],
+            columns=pads[0].nonzero()[:, 0],
+            seen=batch.seen,
+        )
+        token = _looking.set(looking)
+        try:
+            hidden, between = self.read(batch, seen)
+        finally:
+            _looking.reset(token)
+        losses["looking"] = LOOKING * looking_loss(looking, batch.points)
+        steps = seen.shape[1]
         shown = between[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), steps, -1))
         losses |= self._head_losses("done", self.done_heads(shown), DONE_HEADS, batch)
         answers = self.answer_logits(hidden, batch)
@@ -160,6 +202,9 @@ class VLMObjective(nn.Module):
             if name == "offset":
                 there = batch.truth.kind < len(KINDS)
                 loss = functional.smooth_l1_loss(part[there], target[there], beta=0.1)
+            elif name == "done":
+                there = batch.truth.kind < len(KINDS)
+                loss = functional.binary_cross_entropy_with_logits(part[there], target[there])
             elif name == "kind":
                 # most tokens show no toy: those that do weigh half
                 weight = torch.ones(len(KINDS) + 1, device=part.device)
@@ -171,3 +216,12 @@ class VLMObjective(nn.Module):
                 loss = functional.cross_entropy(part.flatten(0, -2), target.flatten(), ignore_index=IGNORED)
             losses[f"{prefix}_{name}"] = WEIGHTS[name] * loss
         return losses
+
+
+def looking_loss(looking: Looking, points: Bool[Tensor, "videos questions visual"]) -> Float[Tensor, ""]:
+    """Minus the log of the attention that goes where it should; questions about what was never shown do not count."""
+    known = points.any(-1)
+    total = [found.masked_fill(~points, -torch.inf)[known].logsumexp(-1) for found in looking.found]
+    if not known.any() or not total:
+        return torch.zeros((), device=points.device)
+    return -torch.cat(total).clamp(min=-20.0).mean()

@@ -36,6 +36,8 @@ class Truth:
     """How often it has come on stage."""
     region: Int[Tensor, "*batch token"]
     """Where it stands or moves, index into REGIONS."""
+    done: Float[Tensor, "*batch token actions"]
+    """1 for every action that it has ended, 0 for the others."""
     offset: Float[Tensor, "*batch token 2"]
     """Its middle within the token, -0.5 to 0.5."""
 
@@ -43,7 +45,7 @@ class Truth:
 def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
     """What is true at ``times`` (seconds) on a grid of ``side`` x ``side`` tokens."""
     labels = frame_labels(script, times)
-    before, visits = _history(script, times)
+    before, visits, done = _history(script, times)
     regions = 2 * np.digitize(labels.y, ROW_BORDERS) + (labels.x >= 0.5)
     column, row = (np.clip((at * side).astype(int), 0, side - 1) for at in (labels.x, labels.y))
     owner = np.full((len(times), side * side), -1)
@@ -73,13 +75,15 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         counts=torch.stack(counts, dim=-1),
         visits=of_owner(np.minimum(visits, MOST_VISITS - 1)),
         region=of_owner(regions),
+        done=torch.from_numpy(np.take_along_axis(done, safe[..., None], axis=1).astype(np.float32)),
         offset=torch.from_numpy(offset.astype(np.float32)),
     )
 
 
-def _history(script: Script, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per time and kind: the last action that had ended, and how often it had come on stage."""
+def _history(script: Script, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per time and kind: the last action that had ended, how often it had come on stage, all that it had ended."""
     before, visits = np.zeros((len(times), len(KINDS)), int), np.zeros((len(times), len(KINDS)), int)
+    done = np.zeros((len(times), len(KINDS), len(ACTIONS)), bool)
     acts = [*script.acts[:-1], (script.acts[-1][0], np.inf)]
     for toy, (member, deeds) in enumerate(zip(script.cast, Recall(script).deeds, strict=True)):
         kind = KINDS.index(member.kind)
@@ -90,6 +94,8 @@ def _history(script: Script, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         actions = np.array([0, *(ACTIONS.index(deed.action) for deed in deeds)])
         entries = np.array([deed.start_seconds for deed in deeds if deed.action == "enters"])
         before[present, kind] = actions[np.searchsorted(ends, times[present] + 1e-6, side="right")]
+        for deed in deeds:
+            done[present & (times >= deed.end_seconds - 1e-6), kind, ACTIONS.index(deed.action)] = True
         on_stage = script.cast[toy].start is not None
         visits[present, kind] = on_stage + np.searchsorted(entries, times[present] + 1e-6, side="right")
-    return before, visits
+    return before, visits, done
