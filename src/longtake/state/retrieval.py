@@ -81,7 +81,7 @@ def expected_share(
     independent: log of the sum of exp(score) = log n + mean + variance / 2.
     """
     mean, spread = summaries[:, :, 0], summaries[:, :, 1]
-    mass = queries @ mean.mT + queries.square() @ spread.mT / 2 + lengths.log()
+    mass = queries @ mean.mT + queries.square() @ spread.mT / 2 + lengths.to(queries.dtype).log()
     return mass.softmax(-1).sum(1)
 
 

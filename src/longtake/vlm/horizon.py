@@ -55,7 +55,8 @@ def turner(model: Any) -> Callable[[Tensor, Tensor | int], Tensor]:
     Raises:
         ConfigError: It has none, or some that do not stay.
     """
-    found = [part for part in model.modules() if hasattr(part, "inv_freq") and hasattr(part, "attention_scaling")]
+    decoder = model.config.get_text_config()  # a vision tower may have a rotary embedding of its own
+    found = [part for part in model.modules() if hasattr(part, "inv_freq") and getattr(part, "config", 0) is decoder]
     kinds = {getattr(part, "rope_type", "default") for part in found}
     if len(found) != 1 or kinds & set(LENGTHS_OF_ITS_OWN):
         raise ConfigError(
