@@ -16,7 +16,7 @@ from longtake.errors import CapacityError, StateError
 from longtake.state import pages as pages_module
 from longtake.state.disk import DiskRows, written
 from longtake.state.pages import PAGE_CHUNKS, Detailed, added, chunk_page, moved, runs, since, tier_named, until
-from longtake.state.retrieval import mean_key
+from longtake.state.retrieval import mean_key, sheets_of
 from longtake.state.rows import Rows, in_8_bits
 from longtake.state.tree import load_state, map_tensors, num_bytes, save_state
 
@@ -82,6 +82,20 @@ def test_size_is_what_counting_gives(tier: str) -> None:
         if tier != "int8":
             summaries = count * LAYERS * HEADS * DIM * 4
             assert detailed.stored_bytes == 2 * keys.nbytes + summaries
+
+
+def test_summaries_come_to_lie_together() -> None:
+    detailed, keys = grown([1] * (PAGE_CHUNKS * 73 + 5))
+    sheets = sheets_of(detailed)
+    sizes = [64 * PAGE_CHUNKS, 8 * PAGE_CHUNKS, PAGE_CHUNKS, 5]
+    assert [sheet.lengths.shape[0] for sheet in sheets] == sizes
+    assert torch.equal(torch.cat([sheet.summary for sheet in sheets], dim=2)[:, :, :, 0], keys)
+    assert num_bytes(Holder(detailed=detailed)) == walked_bytes(detailed)
+    part = since(until(detailed, 70.0 * PAGE_CHUNKS), PAGE_CHUNKS + 7)
+    assert torch.equal(
+        torch.cat([sheet.summary for sheet in sheets_of(part)], dim=2)[:, :, :, 0],
+        keys[:, :, PAGE_CHUNKS + 7 : 70 * PAGE_CHUNKS],
+    )
 
 
 def test_work_for_a_chunk_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 A chunk comes as a page of its own. Whenever there are ``PAGE_CHUNKS`` of those they are joined, once, into one page. So
 what a chunk costs does not depend on how many there were, and sizes are kept rather than counted. A page never changes;
-where tokens are no longer read, or lie elsewhere than where they were written, its tables say so.
+where tokens are no longer read, or lie elsewhere than where they were written, its tables say so. Summaries of chunks
+lie together on shelves of 1, 8, 64 ... pages, so that looking through them takes few steps.
 
 Growth: with every token, up to the limit that ``added`` is given; in memory, or on disk but for the summaries.
 """
@@ -24,6 +25,8 @@ from longtake.state.disk import DiskRows, written
 from longtake.state.rows import Int8Rows, Rows, in_8_bits, joined
 
 PAGE_CHUNKS = 64
+SHELF_PAGES = 8
+"""So many shelves of one size become one of the next."""
 
 Summarise: TypeAlias = Callable[
     [Float[Tensor, "layers kv_heads chunk head_dim"]], Float[Tensor, "layers kv_heads parts head_dim"]
@@ -36,8 +39,8 @@ class Page:
     """Consecutive chunks. Its tables have one entry per chunk."""
 
     rows: Rows | Int8Rows | DiskRows
-    summary: Float[Tensor, "layers kv_heads chunks parts head_dim"]
-    """May have more chunks than the tables: the others are no longer read."""
+    shelf: Float[Tensor, "layers kv_heads shelved parts head_dim"]
+    """Summaries of the chunks, from ``shelf_first`` on, and of those of neighbouring pages."""
     lengths: tuple[int, ...]
     """Tokens."""
     starts: tuple[int, ...]
@@ -52,8 +55,12 @@ class Page:
     """Number of the first chunk's first token in the stream."""
     skipped_tokens: int = 0
     """Tokens of ``rows`` before the first chunk that is read."""
-    skipped_chunks: int = 0
-    """Likewise."""
+    shelf_first: int = 0
+
+    @property
+    def summary(self) -> Float[Tensor, "layers kv_heads chunks parts head_dim"]:
+        """Summaries of its own chunks."""
+        return self.shelf[:, :, self.shelf_first : self.shelf_first + self.num_chunks]
 
     @property
     def num_bytes(self) -> int:
@@ -85,7 +92,7 @@ class Page:
             end_seconds=self.end_seconds[first:stop],
             first_place=self.first_place + gone,
             skipped_tokens=self.skipped_tokens + gone,
-            skipped_chunks=self.skipped_chunks + first,
+            shelf_first=self.shelf_first + first,
         )
 
 
@@ -169,7 +176,7 @@ def chunk_page(
     """A page of one chunk."""
     return Page(
         rows=tier.pack(rows),
-        summary=summarise(rows.keys)[:, :, None],
+        shelf=summarise(rows.keys)[:, :, None],
         lengths=(rows.keys.shape[2],),
         starts=(start,),
         next_positions=(next_position,),
@@ -196,7 +203,7 @@ def added(detailed: Detailed, page: Page, *, tier: Tier = MEMORY, limit_bytes: i
         return replace(detailed, recent=recent)
     full = _put_away(_one_page(recent), tier)
     return Detailed(
-        pages=(*detailed.pages, full),
+        pages=_shelved((*detailed.pages, full)),
         page_bytes=detailed.page_bytes + full.num_bytes,
         page_stored_bytes=detailed.page_stored_bytes + full.stored_bytes,
     )
@@ -263,6 +270,22 @@ def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int
     return found
 
 
+def _shelved(pages: tuple[Page, ...]) -> tuple[Page, ...]:
+    """The summaries of the last 8, 64 ... pages on one shelf whenever there are so many more."""
+    size = 1
+    while not len(pages) % (size * SHELF_PAGES):
+        size *= SHELF_PAGES
+    if size == 1:
+        return pages
+    last = pages[-size:]
+    shelf = torch.cat([page.summary for page in last], dim=2)
+    firsts = itertools.accumulate((page.num_chunks for page in last), initial=0)
+    return (
+        *pages[:-size],
+        *(replace(page, shelf=shelf, shelf_first=at) for page, at in zip(last, firsts, strict=False)),
+    )
+
+
 def _put_away(page: Page, tier: Tier) -> Page:
     assert not isinstance(page.rows, DiskRows), "put away already"
     return replace(page, rows=tier.put_away(page.rows))
@@ -271,7 +294,7 @@ def _put_away(page: Page, tier: Tier) -> Page:
 def _of_pages(pages: list[Page]) -> Detailed:
     """Those of one chunk at the end are the recent ones."""
     count = len(pages)
-    while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].summary.shape[2] == 1:
+    while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].shelf.shape[2] == 1:
         count -= 1
     return Detailed(
         pages=tuple(pages[:count]),
@@ -286,7 +309,7 @@ def _one_page(recent: tuple[Page, ...]) -> Page:
     whole, small = [one for one in rows if isinstance(one, Rows)], [one for one in rows if isinstance(one, Int8Rows)]
     return Page(
         rows=joined(whole or small),
-        summary=torch.cat([page.summary for page in recent], dim=2),
+        shelf=torch.cat([page.shelf for page in recent], dim=2),
         lengths=tuple(page.lengths[0] for page in recent),
         starts=tuple(page.starts[0] for page in recent),
         next_positions=tuple(page.next_positions[0] for page in recent),

@@ -123,20 +123,27 @@ class Sheet:
 
 
 def sheets_of(detailed: Detailed) -> list[Sheet]:
-    """Summaries page by page; those of the recent chunks are brought together."""
-    sheets = [_sheet(page.summary, [page]) for page in detailed.pages]
+    """Summaries shelf by shelf; those of the recent chunks are brought together."""
+    groups: list[list[Page]] = []
+    for page in detailed.pages:
+        last = groups[-1][-1] if groups else None
+        if last and last.shelf is page.shelf and last.shelf_first + last.num_chunks == page.shelf_first:
+            groups[-1].append(page)
+        else:
+            groups.append([page])
+    sheets = [_sheet(group[0].shelf, group[0].shelf_first, group) for group in groups]
     if detailed.recent:
-        sheets.append(_sheet(torch.cat([page.summary for page in detailed.recent], dim=2), list(detailed.recent)))
+        sheets.append(_sheet(torch.cat([page.shelf for page in detailed.recent], dim=2), 0, list(detailed.recent)))
     return sheets
 
 
-def _sheet(summary: Tensor, pages: list[Page]) -> Sheet:
-    first, turns = pages[0].skipped_chunks, [turn for page in pages for turn in page.turns]
+def _sheet(shelf: Tensor, first: int, pages: list[Page]) -> Sheet:
+    turns = [turn for page in pages for turn in page.turns]
     lengths = [length for page in pages for length in page.lengths]
     return Sheet(
-        summary=summary[:, :, first : first + len(lengths)],
-        turns=torch.tensor(turns, device=summary.device) if any(turns) else None,
-        lengths=torch.tensor(lengths, device=summary.device),
+        summary=shelf[:, :, first : first + len(lengths)],
+        turns=torch.tensor(turns, device=shelf.device) if any(turns) else None,
+        lengths=torch.tensor(lengths, device=shelf.device),
     )
 
 
