@@ -118,7 +118,7 @@ def test_every_retrieval_finds_the_chunk_that_receives_the_attention(retrieval: 
     state = watched(model, segments(model, 30))
     target, layer = 11, 1
     sheets = sheets_of(state.kv.detailed)
-    queries = 20 * sheets[0].summary[layer, :, target, 0][:, None].expand(-1, 5, -1)
+    queries = 20 * sheets[0].summary[layer, :, 0, target][:, None].expand(-1, 5, -1)
     for per_layer in (True, False):
         one = replace(retrieval, per_layer=per_layer)
         for chunks in best_chunks(sheets, layer, queries, one, model._turn, 2):
@@ -128,7 +128,7 @@ def test_every_retrieval_finds_the_chunk_that_receives_the_attention(retrieval: 
         assert bool(scores.isfinite().all())
     keys = torch.randn(3, 2, 40, 8)
     keys[:, :, 20:] += 5  # the second chunk
-    summaries = torch.stack([retrieval.summarise(part)[1] for part in (keys[:, :, :20], keys[:, :, 20:])], dim=1)
+    summaries = torch.stack([retrieval.summarise(part)[1] for part in (keys[:, :, :20], keys[:, :, 20:])], dim=2)
     scores = retrieval.match(torch.ones(2, 3, 8), summaries, torch.tensor([20, 20]))
     assert bool((scores[:, 1] > scores[:, 0]).all())
 
@@ -144,7 +144,7 @@ def test_expected_share_is_exact_for_equal_keys() -> None:
     chunks = [means[:, number, None].expand(-1, int(length), -1) for number, length in enumerate(lengths)]
     attention = (queries @ torch.cat(chunks, dim=1).mT).softmax(-1).sum(1)
     expected = torch.stack([part.sum(1) for part in attention.split(lengths.tolist(), dim=1)], dim=1)
-    summaries = torch.stack([retrieval.summarise(chunk[None])[0] for chunk in chunks], dim=1)
+    summaries = torch.stack([retrieval.summarise(chunk[None])[0] for chunk in chunks], dim=2)
     torch.testing.assert_close(retrieval.match(queries, summaries, lengths), expected, atol=1e-12, rtol=0)
 
 

@@ -89,11 +89,11 @@ def test_summaries_come_to_lie_together() -> None:
     sheets = sheets_of(detailed)
     sizes = [64 * PAGE_CHUNKS, 8 * PAGE_CHUNKS, PAGE_CHUNKS, 5]
     assert [sheet.lengths.shape[0] for sheet in sheets] == sizes
-    assert torch.equal(torch.cat([sheet.summary for sheet in sheets], dim=2)[:, :, :, 0], keys)
+    assert torch.equal(torch.cat([sheet.summary for sheet in sheets], dim=3)[:, :, 0], keys)
     assert num_bytes(Holder(detailed=detailed)) == walked_bytes(detailed)
     part = since(until(detailed, 70.0 * PAGE_CHUNKS), PAGE_CHUNKS + 7)
     assert torch.equal(
-        torch.cat([sheet.summary for sheet in sheets_of(part)], dim=2)[:, :, :, 0],
+        torch.cat([sheet.summary for sheet in sheets_of(part)], dim=3)[:, :, 0],
         keys[:, :, PAGE_CHUNKS + 7 : 70 * PAGE_CHUNKS],
     )
 

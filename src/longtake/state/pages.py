@@ -39,7 +39,7 @@ class Page:
     """Consecutive chunks. Its tables have one entry per chunk."""
 
     rows: Rows | Int8Rows | DiskRows
-    shelf: Float[Tensor, "layers kv_heads shelved parts head_dim"]
+    shelf: Float[Tensor, "layers kv_heads parts shelved head_dim"]
     """Summaries of the chunks, from ``shelf_first`` on, and of those of neighbouring pages."""
     lengths: tuple[int, ...]
     """Tokens."""
@@ -58,9 +58,9 @@ class Page:
     shelf_first: int = 0
 
     @property
-    def summary(self) -> Float[Tensor, "layers kv_heads chunks parts head_dim"]:
+    def summary(self) -> Float[Tensor, "layers kv_heads parts chunks head_dim"]:
         """Summaries of its own chunks."""
-        return self.shelf[:, :, self.shelf_first : self.shelf_first + self.num_chunks]
+        return self.shelf[:, :, :, self.shelf_first : self.shelf_first + self.num_chunks]
 
     @property
     def num_bytes(self) -> int:
@@ -176,7 +176,7 @@ def chunk_page(
     """A page of one chunk."""
     return Page(
         rows=tier.pack(rows),
-        shelf=summarise(rows.keys)[:, :, None],
+        shelf=summarise(rows.keys)[:, :, :, None],
         lengths=(rows.keys.shape[2],),
         starts=(start,),
         next_positions=(next_position,),
@@ -278,7 +278,7 @@ def _shelved(pages: tuple[Page, ...]) -> tuple[Page, ...]:
     if size == 1:
         return pages
     last = pages[-size:]
-    shelf = torch.cat([page.summary for page in last], dim=2)
+    shelf = torch.cat([page.summary for page in last], dim=3)
     firsts = itertools.accumulate((page.num_chunks for page in last), initial=0)
     return (
         *pages[:-size],
@@ -294,7 +294,7 @@ def _put_away(page: Page, tier: Tier) -> Page:
 def _of_pages(pages: list[Page]) -> Detailed:
     """Those of one chunk at the end are the recent ones."""
     count = len(pages)
-    while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].shelf.shape[2] == 1:
+    while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].shelf.shape[3] == 1:
         count -= 1
     return Detailed(
         pages=tuple(pages[:count]),
@@ -309,7 +309,7 @@ def _one_page(recent: tuple[Page, ...]) -> Page:
     whole, small = [one for one in rows if isinstance(one, Rows)], [one for one in rows if isinstance(one, Int8Rows)]
     return Page(
         rows=joined(whole or small),
-        shelf=torch.cat([page.shelf for page in recent], dim=2),
+        shelf=torch.cat([page.shelf for page in recent], dim=3),
         lengths=tuple(page.lengths[0] for page in recent),
         starts=tuple(page.starts[0] for page in recent),
         next_positions=tuple(page.next_positions[0] for page in recent),

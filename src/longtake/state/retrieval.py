@@ -25,7 +25,7 @@ from longtake.state.pages import Detailed, Page, Summarise
 Match: TypeAlias = Callable[
     [
         Float[Tensor, "kv_heads queries head_dim"],
-        Float[Tensor, "kv_heads chunks parts head_dim"],
+        Float[Tensor, "kv_heads parts chunks head_dim"],
         Int[Tensor, " chunks"],
     ],
     Float[Tensor, "kv_heads chunks"],
@@ -58,11 +58,11 @@ def mean_key(keys: Float[Tensor, "layers kv_heads chunk head_dim"]) -> Float[Ten
 
 def mean_score(
     queries: Float[Tensor, "kv_heads queries head_dim"],
-    summaries: Float[Tensor, "kv_heads chunks parts head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
     lengths: Int[Tensor, " chunks"],
 ) -> Float[Tensor, "kv_heads chunks"]:
     """Sum over the queries of their mean score with the chunk's keys."""
-    return (summaries[:, :, 0] @ queries.sum(1)[..., None])[..., 0]
+    return (summaries[:, 0] @ queries.sum(1)[..., None])[..., 0]
 
 
 def mean_and_spread(
@@ -74,13 +74,13 @@ def mean_and_spread(
 
 def expected_share(
     queries: Float[Tensor, "kv_heads queries head_dim"],
-    summaries: Float[Tensor, "kv_heads chunks parts head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
     lengths: Int[Tensor, " chunks"],
 ) -> Float[Tensor, "kv_heads chunks"]:
     """Attention that each chunk would receive, summed over the queries, were its keys normal and their entries
     independent: log of the sum of exp(score) = log n + mean + variance / 2.
     """
-    mean, spread = summaries[:, :, 0], summaries[:, :, 1]
+    mean, spread = summaries[:, 0], summaries[:, 1]
     mass = queries @ mean.mT + queries.square() @ spread.mT / 2 + lengths.to(queries.dtype).log()
     return mass.softmax(-1).sum(1)
 
@@ -94,11 +94,11 @@ def mean_and_bounds(
 
 def highest_share(
     queries: Float[Tensor, "kv_heads queries head_dim"],
-    summaries: Float[Tensor, "kv_heads chunks parts head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
     lengths: Int[Tensor, " chunks"],
 ) -> Float[Tensor, "kv_heads chunks"]:
     """As ``expected_share``, from an upper bound of the score with any of the chunk's keys (Quest, 2406.10774)."""
-    least, greatest = summaries[:, :, 1], summaries[:, :, 2]
+    least, greatest = summaries[:, 1], summaries[:, 2]
     return (queries.clamp(max=0) @ least.mT + queries.clamp(min=0) @ greatest.mT).softmax(-1).sum(1)
 
 
@@ -116,7 +116,7 @@ RETRIEVALS: dict[str, Retrieval] = {
 class Sheet:
     """The summaries of some consecutive chunks."""
 
-    summary: Float[Tensor, "layers kv_heads chunks parts head_dim"]
+    summary: Float[Tensor, "layers kv_heads parts chunks head_dim"]
     turns: Int[Tensor, " chunks"] | None
     """None: none has to be turned."""
     lengths: Int[Tensor, " chunks"]
@@ -133,7 +133,7 @@ def sheets_of(detailed: Detailed) -> list[Sheet]:
             groups.append([page])
     sheets = [_sheet(group[0].shelf, group[0].shelf_first, group) for group in groups]
     if detailed.recent:
-        sheets.append(_sheet(torch.cat([page.shelf for page in detailed.recent], dim=2), 0, list(detailed.recent)))
+        sheets.append(_sheet(torch.cat([page.shelf for page in detailed.recent], dim=3), 0, list(detailed.recent)))
     return sheets
 
 
@@ -141,7 +141,7 @@ def _sheet(shelf: Tensor, first: int, pages: list[Page]) -> Sheet:
     turns = [turn for page in pages for turn in page.turns]
     lengths = [length for page in pages for length in page.lengths]
     return Sheet(
-        summary=shelf[:, :, first : first + len(lengths)],
+        summary=shelf[:, :, :, first : first + len(lengths)],
         turns=torch.tensor(turns, device=shelf.device) if any(turns) else None,
         lengths=torch.tensor(lengths, device=shelf.device),
     )
@@ -191,7 +191,7 @@ def _candidates(
 
 
 def _means(sheet: Sheet, layer: int, turn: Turn) -> Float[Tensor, "kv_heads chunks head_dim"]:
-    means = sheet.summary[layer, :, :, 0]
+    means = sheet.summary[layer, :, 0]
     return means if sheet.turns is None else turn(means, sheet.turns)
 
 
@@ -206,11 +206,11 @@ def _matched(
         stop = first + sheet.lengths.shape[0]
         inside = candidates[(candidates >= first) & (candidates < stop)] - first
         if inside.shape[0]:
-            summaries = sheet.summary[layer].index_select(1, inside)
+            summaries = sheet.summary[layer].index_select(2, inside)
             if sheet.turns is not None:
-                means = turn(summaries[:, :, 0], sheet.turns[inside])
-                summaries = torch.cat([means[:, :, None], summaries[:, :, 1:]], dim=2)
+                means = turn(summaries[:, 0], sheet.turns[inside])
+                summaries = torch.cat([means[:, None], summaries[:, 1:]], dim=1)
             picked.append(summaries)
             lengths.append(sheet.lengths[inside])
         first = stop
-    return match(queries, torch.cat(picked, dim=1).to(queries.dtype), torch.cat(lengths))
+    return match(queries, torch.cat(picked, dim=2).to(queries.dtype), torch.cat(lengths))
