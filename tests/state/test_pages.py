@@ -84,18 +84,16 @@ def test_size_is_what_counting_gives(tier: str) -> None:
             assert detailed.stored_bytes == 2 * keys.nbytes + summaries
 
 
-def test_summaries_come_to_lie_together() -> None:
-    detailed, keys = grown([1] * (PAGE_CHUNKS * 73 + 5))
+def test_summaries_come_to_lie_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages_module, "SHELF_PAGES", 2)
+    detailed, keys = grown([1] * (PAGE_CHUNKS * 7 + 5))
     sheets = sheets_of(detailed)
-    sizes = [64 * PAGE_CHUNKS, 8 * PAGE_CHUNKS, PAGE_CHUNKS, 5]
-    assert [sheet.lengths.shape[0] for sheet in sheets] == sizes
+    assert [sheet.lengths.shape[0] for sheet in sheets] == [4 * PAGE_CHUNKS, 2 * PAGE_CHUNKS, PAGE_CHUNKS, 5]
     assert torch.equal(torch.cat([sheet.summary for sheet in sheets], dim=3)[:, :, 0], keys)
     assert num_bytes(Holder(detailed=detailed)) == walked_bytes(detailed)
-    part = since(until(detailed, 70.0 * PAGE_CHUNKS), PAGE_CHUNKS + 7)
-    assert torch.equal(
-        torch.cat([sheet.summary for sheet in sheets_of(part)], dim=3)[:, :, 0],
-        keys[:, :, PAGE_CHUNKS + 7 : 70 * PAGE_CHUNKS],
-    )
+    first, stop = PAGE_CHUNKS + 7, 6 * PAGE_CHUNKS - 3
+    part = sheets_of(since(until(detailed, float(stop)), first))
+    assert torch.equal(torch.cat([sheet.summary for sheet in part], dim=3)[:, :, 0], keys[:, :, first:stop])
 
 
 def test_work_for_a_chunk_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
