@@ -41,8 +41,12 @@ bench: setup
 	@mkdir -p out
 	OMP_NUM_THREADS=1 $(BIN)/longtake bench scan --json | tee out/bench_scan.json
 	$(BIN)/longtake bench stream --minutes 60 --json | tee out/bench_stream.json
+	$(BIN)/longtake bench kv --json | tee out/bench_kv.json
+	$(BIN)/longtake bench flops --json | tee out/bench_flops.json
 
-# docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families; tests say when they drift
+# docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families, docs/flops.md by counting;
+# tests say when they drift
 docs golden: setup
 	$(BIN)/python scripts/make_golden.py
 	$(BIN)/python scripts/make_vlm_support.py
+	$(BIN)/longtake bench flops > docs/flops.md

@@ -16,7 +16,7 @@ from longtake.errors import CheckpointError, ConfigError
 from longtake.methods.baselines import WholeVideoConfig
 from longtake.train.loop import Place, learning_rate
 from longtake.train.recipe import Recipe, StageConfig
-from longtake.train.run import train
+from longtake.train.run import read_recipe, train
 
 MODEL = {
     "size": 16,
@@ -111,15 +111,26 @@ def test_a_recipe_that_cannot_work_is_refused(fields: dict[str, object], message
 
 
 def test_every_recipe_in_the_repository_builds() -> None:
-    from longtake.config import load_recipe
-    from longtake.train.run import model_config
+    from longtake.config import from_dict
+    from longtake.train.sts_run import model_config
+    from longtake.train.vlm.build import VLMConfig
 
     paths = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
     assert paths
     for path in paths:
-        recipe = load_recipe(path, Recipe)
-        with torch.device("meta"):
-            assert model_config(recipe).vocabulary
+        recipe = read_recipe(path)
+        if isinstance(recipe, Recipe):
+            with torch.device("meta"):
+                assert model_config(recipe).vocabulary
+        else:
+            assert from_dict(VLMConfig, recipe.model).dim > 0
+
+
+def test_a_recipe_of_an_unknown_method_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text('name = "x"\nmethod = "vml"\n')
+    with pytest.raises(ConfigError, match=r"did you mean 'vlm'\?"):
+        read_recipe(path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from longtake.cli.app import run
 from longtake.config import load_recipe
 from longtake.errors import ConfigError
-from longtake.train.run import build_objective
+from longtake.train.sts_run import build_objective
 from longtake.train.study import SCORES, Study, StudyRow, run_study, table, write_table
 
 ROOT = Path(__file__).resolve().parents[2]

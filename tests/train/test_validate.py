@@ -9,7 +9,7 @@ from longtake.data.toybox import make_script, vocabulary
 from longtake.methods.baselines import WholeVideoConfig
 from longtake.train.material import Taken, ToyboxStage
 from longtake.train.recipe import Recipe, StageConfig
-from longtake.train.run import build_objective
+from longtake.train.sts_run import build_objective
 from longtake.train.validate import caption_video
 
 STAGE = StageConfig(name="tell", data="videos", steps=1, batch_size=1, encoder_scale=0.0)

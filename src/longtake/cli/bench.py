@@ -13,8 +13,12 @@ import typer
 
 def bench(
     name: Annotated[
-        Literal["scan", "stream"],
-        typer.Argument(help="scan: the SSM against its FFT form. stream: memory and time over a long video."),
+        Literal["scan", "stream", "kv", "flops"],
+        typer.Argument(
+            help="scan: the SSM against its FFT form. stream: memory and time over a long video. kv: StateKV's time "
+            "per frame early and late, its attention against bare products. flops: StateKV's operations at 512 frames; "
+            "prints docs/flops.md."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     minutes: Annotated[float, typer.Option(help="For stream: length of the video, at least 3.")] = 60.0,
@@ -23,10 +27,14 @@ def bench(
         Path | None, typer.Option(help="For stream: folder that keeps the video; else ~/.cache/longtake.")
     ] = None,
 ) -> None:
-    """Measure speed and memory in a process of its own, without disturbing this one."""
+    """Measure speed and memory in a process of its own, without disturbing this one; count operations."""
     result = _measure(name, minutes, model, data or _cache())
     if as_json:
         print(json.dumps(result))
+    elif name == "flops":
+        from longtake.eval.flops_page import page
+
+        print(page(result), end="")
     else:
         _print_table(result)
 
@@ -36,6 +44,14 @@ def _measure(name: str, minutes: float, model: str, folder: Path) -> dict[str, A
         from longtake.eval.bench_scan import bench_scan
 
         return bench_scan()
+    if name == "kv":
+        from longtake.eval.bench_kv import bench_kv
+
+        return bench_kv()
+    if name == "flops":
+        from longtake.eval.bench_flops import bench_flops
+
+        return bench_flops()
     from longtake.eval.bench_stream import bench_stream
 
     return bench_stream(minutes, model, folder, tell=lambda line: print(f"longtake: {line}", file=sys.stderr))
@@ -55,6 +71,7 @@ def _print_table(result: dict[str, Any]) -> None:
     for ratio, value in result["ratios"].items():
         least, most = result["raw"]["bars"].get(ratio, (None, None))
         bar = f"<= {most:g}" if most is not None else "" if least is None else f">= {least:g}"
+        bar = f"= {most:g}" if least is not None and least == most else bar
         held = (least is None or value >= least) and (most is None or value <= most)
         table.add_row(ratio, f"{value:.3f}", bar, ("holds" if held else "missed") if bar else "")
     Console().print(table, markup=False)

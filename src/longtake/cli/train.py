@@ -22,12 +22,11 @@ def train(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from longtake.config import load_recipe
     from longtake.train.log import plot
-    from longtake.train.recipe import Recipe
+    from longtake.train.run import read_recipe
     from longtake.train.run import train as run_training
 
-    loaded = load_recipe(recipe, Recipe, settings or [])
+    loaded = read_recipe(recipe, settings or [])
     folder = output or Path("runs") / loaded.name
     console = Console(stderr=True)
     columns = (

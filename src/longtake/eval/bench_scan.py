@@ -7,8 +7,6 @@ and in CPU time of that thread, so that what other programs take does not count.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from statistics import median
@@ -17,7 +15,7 @@ from typing import Any
 
 import torch
 
-from longtake.errors import LongtakeError
+from longtake.eval.apart import measured_apart
 from longtake.state.ssm import SSM, SSMWeights, chunk_length, chunk_operators, fft_kernels, scan_chunked, scan_fft
 
 LENGTHS = (256, 1024, 4096)
@@ -33,12 +31,7 @@ _CALLS = 3
 
 def bench_scan(lengths: tuple[int, ...] = LENGTHS, dim: int = 768, state: int = 16) -> dict[str, Any]:
     """Measure in a process of its own, which alone is set to one thread; the caller's threads stay as they are."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    command = [sys.executable, "-m", "longtake.eval.bench_scan", json.dumps([lengths, dim, state])]
-    done = subprocess.run(command, env=os.environ | threads, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LongtakeError(f"the measuring process ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    return json.loads(done.stdout)
+    return measured_apart(__name__, json.dumps([lengths, dim, state]), threads=1)
 
 
 def measure_scan(lengths: tuple[int, ...], dim: int, state: int) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import resource
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +19,8 @@ from time import perf_counter, process_time
 from typing import Any
 
 from longtake import hub
-from longtake.errors import ConfigError, LongtakeError
+from longtake.errors import ConfigError
+from longtake.eval.apart import measured_apart
 from longtake.session import Session, require_captions
 
 logger = logging.getLogger(__name__)
@@ -121,11 +121,7 @@ def judge(run: StreamRun) -> dict[str, Any]:
 
 def measure_apart(video: Path, model: str) -> StreamRun:
     """``measure_stream`` in a process of its own, with the threads that torch chooses there."""
-    command = [sys.executable, "-m", "longtake.eval.bench_stream", str(video), model]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LongtakeError(f"the measuring process ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    return StreamRun(**json.loads(done.stdout))
+    return StreamRun(**measured_apart(__name__, str(video), model))
 
 
 def measure_stream(video: Path, model_name: str) -> StreamRun:

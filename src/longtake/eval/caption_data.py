@@ -15,7 +15,7 @@ from longtake.errors import ConfigError
 from longtake.eval.annotations import Stories, read_json, references_from
 
 CAPTION_DATASETS = ("toybox",)
-CAPTIONS_FILE, WORLD_FILE, VIDEOS_FOLDER = "captions.json", "world.json", "videos"
+CAPTIONS_FILE, RECALL_FILE, WORLD_FILE, VIDEOS_FOLDER = "captions.json", "recall.json", "world.json", "videos"
 FRESH_SPLIT = "test"
 MAX_PROCESSES = 2
 """For rendering: more would only get in each other's way on the machines that evaluate."""
@@ -66,30 +66,39 @@ def open_toybox(folder: str | Path, *, limit: int | None = None) -> CaptionData:
         videos=videos,
         references={video: references[video] for video in chosen},
         digests={video: _digest(entries[video]) for video in chosen},
-        seed=_seed(folder / WORLD_FILE),
+        seed=seed_of_world(folder / WORLD_FILE),
     )
 
 
 def render_toybox(
-    folder: str | Path, *, videos: int, seed: int, on_progress: Callable[[int], None] | None = None
+    folder: str | Path,
+    *,
+    videos: int,
+    seed: int,
+    seconds: tuple[int, int] | None = None,
+    split: str = FRESH_SPLIT,
+    on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Render unseen videos with their captions into an empty folder, in at most two processes.
+    """Render unseen videos with their captions and questions into an empty folder, in at most two processes.
 
-    The same videos as ``longtake toybox make --split test`` with that seed.
+    Without ``seconds`` the same videos as ``longtake toybox make --split test`` with that seed; with it, each video is
+    from ``seconds[0]`` to ``seconds[1]`` long.
     """
-    from longtake.data.toybox.annotate import captions_of
+    from longtake.data.toybox.annotate import captions_of, recall_entry
     from longtake.data.toybox.dataset import script_of
+    from longtake.data.toybox.recall import recall_questions
 
     if videos < 1:
         raise ConfigError(f"limit is {videos}, expected at least 1 video")
     folder = Path(folder)
     (folder / VIDEOS_FOLDER).mkdir(parents=True)
-    names = [f"{FRESH_SPLIT}_{index:05d}" for index in range(videos)]
+    names = [f"{split}_{index:05d}" for index in range(videos)]
+    lengths = [length_of(seed, index, seconds) for index in range(videos)]
     processes = min(MAX_PROCESSES, os.cpu_count() or 1, videos)
     # spawned, not forked: the caller may hold threads of torch
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         paths = (folder / VIDEOS_FOLDER / f"{name}.mp4" for name in names)
-        jobs = [pool.submit(_render, seed, index, path) for index, path in enumerate(paths)]
+        jobs = [pool.submit(_render, split, seed, index, lengths[index], path) for index, path in enumerate(paths)]
         try:
             for done, job in enumerate(as_completed(jobs), start=1):
                 job.result()
@@ -98,23 +107,35 @@ def render_toybox(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    captions = {name: captions_of(script_of(FRESH_SPLIT, seed, index)) for index, name in enumerate(names)}
-    (folder / CAPTIONS_FILE).write_text(json.dumps(captions), encoding="utf-8")
-    (folder / WORLD_FILE).write_text(json.dumps({"seed": seed, "split": FRESH_SPLIT}), encoding="utf-8")
+    scripts = {name: script_of(split, seed, index, lengths[index]) for index, name in enumerate(names)}
+    found = {
+        CAPTIONS_FILE: {name: captions_of(script) for name, script in scripts.items()},
+        RECALL_FILE: {name: [recall_entry(one) for one in recall_questions(s)] for name, s in scripts.items()},
+        WORLD_FILE: {"seed": seed, "split": split},
+    }
+    for name, content in found.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
 
 
-def _render(seed: int, index: int, path: Path) -> None:
+def length_of(seed: int, index: int, seconds: tuple[int, int] | None) -> float | None:
+    """Seconds of video number ``index``, drawn between the two; None: as the script wants."""
+    from longtake.data.toybox.dice import Dice
+
+    return None if seconds is None else float(Dice("length", seed, index).integer(*seconds))
+
+
+def _render(split: str, seed: int, index: int, seconds: float | None, path: Path) -> None:
     from longtake.data.toybox.dataset import script_of
     from longtake.data.toybox.write import write_video
 
-    write_video(script_of(FRESH_SPLIT, seed, index), path)
+    write_video(script_of(split, seed, index, seconds), path)
 
 
 def _digest(entry: object) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _seed(world: Path) -> int | None:
+def seed_of_world(world: Path) -> int | None:
     facts = read_json(world) if world.is_file() else {}
     seed = facts.get("seed") if isinstance(facts, dict) else None
     return seed if isinstance(seed, int) else None

@@ -7,30 +7,27 @@ so a killed run that is resumed sees what an unbroken one sees from its last che
 from __future__ import annotations
 
 import ctypes
-import functools
-import hashlib
 import math
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any, TypeAlias
 
 import torch
 from accelerate import Accelerator
 from safetensors import SafetensorError
-from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Dataset
 
-from longtake.data.toybox import TOYBOX_VERSION
-from longtake.errors import CheckpointError, ConfigError
-from longtake.hub import weights_digest
-from longtake.state.ssm import ssm_parameters
+from longtake.errors import CheckpointError
 from longtake.train.log import MetricsLog
-from longtake.train.material import Batch, Taken, ToyboxStage
-from longtake.train.objective import STSObjective
-from longtake.train.recipe import Recipe, StageConfig
+from longtake.train.recipe import Recipe
+from longtake.train.vlm.recipe import VLMRecipe
+
+AnyRecipe: TypeAlias = Recipe | VLMRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +48,12 @@ class TrainProgress:
 class Place:
     """A step within its stage."""
 
-    stage: StageConfig
+    stage: Any
     index: int
     step: int
 
 
-def places(recipe: Recipe) -> list[Place]:
+def places(recipe: AnyRecipe) -> list[Place]:
     """Every step of the run in order."""
     order = [(stage, index) for stage in recipe.stages for index in range(stage.steps)]
     return [Place(stage=stage, index=index, step=step) for step, (stage, index) in enumerate(order)]
@@ -72,27 +69,32 @@ def learning_rate(place: Place) -> float:
     return stage.learning_rate * scale
 
 
-class Run:
-    """One training run in a folder."""
+class Run(ABC):
+    """One training run in a folder: what all methods share. Subclasses prepare their model and optimizers."""
 
-    def __init__(self, recipe: Recipe, objective: STSObjective, folder: Path, seen_folder: Path | None = None) -> None:
+    def __init__(self, recipe: AnyRecipe, folder: Path) -> None:
         keep_freed_memory()
         self.recipe = recipe
-        self.seen_folder = seen_folder
         self.folder = folder
         self.checkpoint = folder / "checkpoint"
         self.accelerator = Accelerator(mixed_precision="bf16" if has_fast_bf16() else "no")
-        model = objective.model
-        seeing = {
-            id(p)
-            for part in (model.encoder, model.bottleneck, objective.cell_head, objective.frame_heads)
-            for p in part.parameters()
-        }
-        slow = {id(p) for p in ssm_parameters(objective)}
-        groups = parameter_groups(objective, seeing, slow)
-        optimizer = torch.optim.AdamW(groups, betas=(0.9, 0.98))
-        self.objective, self.optimizer = self.accelerator.prepare(objective, optimizer)
         self.log = MetricsLog(folder / "metrics.jsonl")
+
+    @abstractmethod
+    def stage_data(self, stage: Any, split: str) -> Dataset[Any]:
+        """Batches of a stage by number."""
+
+    @abstractmethod
+    def one_step(self, place: Place, batch: Any) -> dict[str, float]:
+        """Learn from one batch; losses by name, ``loss`` among them."""
+
+    @abstractmethod
+    def scores(self, stage: Any) -> dict[str, float]:
+        """On validation videos, for a stage that tells."""
+
+    @abstractmethod
+    def export(self, folder: Path) -> None:
+        """The model without its training heads, for ``hub.load``."""
 
     def resume(self) -> int:
         """Load the last checkpoint; returns the next step."""
@@ -143,7 +145,7 @@ class Run:
                 tells=place.stage.data == "videos",
             )
 
-    def material(self, order: list[Place]) -> Iterator[tuple[Place, Batch]]:
+    def material(self, order: list[Place]) -> Iterator[tuple[Place, Any]]:
         for stage in self.recipe.stages:
             mine = [place for place in order if place.stage is stage]
             if not mine:
@@ -157,75 +159,6 @@ class Run:
                 prefetch_factor=4 if self.recipe.workers else None,
             )
             yield from zip(mine, loader, strict=True)
-
-    def stage_data(self, stage: StageConfig, split: str) -> ToyboxStage:
-        objective = self.accelerator.unwrap_model(self.objective)
-        model, recipe = objective.model, self.recipe
-        taken = Taken(num_frames=recipe.frames_per_video, whole=recipe.whole_video is not None)
-        see = functools.partial(see_frozen, objective, self.accelerator, bool(taken.num_frames))
-        seed, frozen = recipe.seed, stage.encoder_scale == 0
-        if not frozen:
-            return ToyboxStage(stage, model.config, model.tokenizer, seed, split, taken)
-        kept = self.seen_folder and self.seen_folder / seeing_digest(objective, stage, taken)
-        return ToyboxStage(stage, model.config, model.tokenizer, seed, split, taken, see, kept)
-
-    def one_step(self, place: Place, batch: Batch) -> dict[str, float]:
-        # Noise and dropout follow from the step, so that a resumed run draws what an unbroken one draws.
-        torch.manual_seed(self.recipe.seed * 1_000_003 + place.step)
-        stage, rate = place.stage, learning_rate(place)
-        for group in self.optimizer.param_groups:
-            scale = (stage.encoder_scale if group["seeing"] else 1.0) * (stage.ssm_scale if group["slow"] else 1.0)
-            group["lr"] = rate * scale
-            group["weight_decay"] = stage.weight_decay if group["decays"] else 0.0
-        self.objective.train()
-        losses = self.objective(
-            batch.to(self.accelerator.device),
-            frozen=stage.encoder_scale == 0,
-            label_weight=stage.label_weight,
-            feature_noise=stage.feature_noise,
-        )
-        self.accelerator.backward(losses["loss"])
-        norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), 1.0)
-        if not torch.isfinite(losses["loss"]):
-            raise ConfigError(
-                f"loss became {losses['loss'].item()} at step {place.step}; lower learning_rate of {stage.name}"
-            )
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        values = {name: round(value.item(), 5) for name, value in losses.items()}
-        return values | {"gradient_norm": round(float(norm or 0.0), 4), "learning_rate": rate}
-
-
-def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, frames: Tensor) -> Tensor:
-    """Kept tokens of one whole video; runs where the video is drawn, beside the process that trains.
-
-    ``spread``: frames come one by one with their own earlier frames, not as one run of frames.
-    """
-    with torch.no_grad(), accelerator.autocast():
-        tokens = objective.see(frames, whole_video=not spread)[1]
-    return tokens.transpose(0, 1) if spread else tokens
-
-
-def seeing_digest(objective: STSObjective, stage: StageConfig, taken: Taken) -> str:
-    """What the kept tokens of a video depend on beside the video: weights, world, frames taken."""
-    model = objective.model
-    weights = {
-        f"{part}.{name}": tensor
-        for part in ("encoder", "bottleneck")
-        for name, tensor in getattr(model, part).state_dict().items()
-    }
-    rest = (TOYBOX_VERSION, model.config.size, model.config.fps, taken.num_frames, stage.file_share)
-    return hashlib.sha256(f"{weights_digest(weights)} {rest}".encode()).hexdigest()[:16]
-
-
-def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) -> list[dict[str, object]]:
-    """Parameters by what their learning rate and weight decay depend on."""
-    groups: dict[tuple[bool, bool, bool], list[torch.nn.Parameter]] = {}
-    for parameter in objective.parameters():
-        key = (id(parameter) in seeing, id(parameter) in slow, parameter.ndim > 1 and id(parameter) not in slow)
-        groups.setdefault(key, []).append(parameter)
-    names = ("seeing", "slow", "decays")
-    return [{"params": parameters, **dict(zip(names, key, strict=True))} for key, parameters in groups.items()]
 
 
 def keep_freed_memory() -> None:

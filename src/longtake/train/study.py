@@ -19,7 +19,8 @@ from longtake.files import write_whole
 from longtake.train.log import MetricsLog
 from longtake.train.loop import TrainProgress
 from longtake.train.recipe import Recipe
-from longtake.train.run import model_config, train
+from longtake.train.run import train
+from longtake.train.sts_run import model_config
 
 SCORES = {
     "cider": "CIDEr",

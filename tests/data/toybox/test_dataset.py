@@ -31,6 +31,7 @@ def test_dataset_has_all_files(folder: Path) -> None:
         "captions.json",
         "memory.json",
         "questions.json",
+        "recall.json",
         "videos",
         "world.json",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from longtake.data.toybox.questions import Question
+from longtake.data.toybox.recall import RecallQuestion
 from longtake.data.toybox.world import ACTIONS, COLOURS, COUNTED, KINDS, TOYBOX_VERSION, MemoryWord, Script
 
 JSON = dict[str, object]
@@ -46,6 +47,19 @@ def question_entry(question: Question) -> JSON:
         "answer": question.answer,
         "answer_index": question.answer_index,
         "span": list(question.span),
+    }
+
+
+def recall_entry(question: RecallQuestion) -> JSON:
+    """A question about one toy, asked at the end of the video; always with options."""
+    return {
+        "type": question.kind,
+        "form": question.form,
+        "question": question.question,
+        "options": list(question.options),
+        "answer": question.answer,
+        "asked_seconds": question.asked_seconds,
+        "ends": list(question.ends),
     }
 
 

@@ -10,9 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from longtake.data.toybox.annotate import captions_of, memory_of, question_entry, world_facts
+from longtake.data.toybox.annotate import captions_of, memory_of, question_entry, recall_entry, world_facts
 from longtake.data.toybox.dice import Dice, seed_of
 from longtake.data.toybox.questions import questions_of
+from longtake.data.toybox.recall import recall_questions
 from longtake.data.toybox.routines import ROUTINES, ROUTINES_SPLIT
 from longtake.data.toybox.script import make_script
 from longtake.data.toybox.world import TOYBOX_VERSION, Script
@@ -89,7 +90,7 @@ def _write_videos(
     folder: Path, scripts: Iterable[Script], split: str, on_progress: Callable[[float], None] | None
 ) -> dict[str, dict[str, object]]:
     """Write the videos; the annotations of all of them, by the name of their file."""
-    annotations: dict[str, dict[str, object]] = {"captions": {}, "memory": {}, "questions": {}}
+    annotations: dict[str, dict[str, object]] = {"captions": {}, "memory": {}, "questions": {}, "recall": {}}
     labels: dict[str, str] = {}
     (folder / "videos").mkdir()
     for index, script in enumerate(scripts):
@@ -103,6 +104,7 @@ def _write_videos(
         annotations["captions"][name] = captions_of(script)
         annotations["memory"][name] = memory_of(script)
         annotations["questions"][name] = [question_entry(question) for question in questions_of(script)]
+        annotations["recall"][name] = [recall_entry(question) for question in recall_questions(script)]
         if script.label is not None:
             labels[name] = script.label
     if labels:

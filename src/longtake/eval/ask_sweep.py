@@ -1,0 +1,95 @@
+"""Policies and budgets compared: the same questions about the same videos, asked of one frozen model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from longtake.eval.ask import Marked
+from longtake.eval.ask_data import AskData, AskedQuestion
+from longtake.methods.statekv import StateKV
+from longtake.types import Segment
+from longtake.video import segments
+
+BUDGET_SHARES = (Fraction(1, 32), Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
+"""Of the tokens of each video."""
+REFERENCE = "statekv"
+"""The paper's rule: one selection per KV head, by the attention that keys receive."""
+FULL = "full"
+CHOICES: Mapping[str, Mapping[str, Any]] = {
+    REFERENCE: {},
+    "statekv, per layer": {"select": "layer"},
+    "statekv, per query": {"per_query": True},
+    "statekv, 4 sinks": {"sinks": 4},
+    "statekv, per layer, 4 sinks": {"select": "layer", "sinks": 4},
+    "sink-recency": {"policy": "sink-recency"},
+    "recency": {"policy": "recency"},
+    "random": {"policy": "random"},
+}
+"""What is compared, by name: fields of ``StateKVConfig`` that differ from its defaults."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One policy at one budget."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    share: Fraction = Fraction(1)
+    """Budget as a share of the video's tokens."""
+
+
+def trials(names: Sequence[str] = tuple(CHOICES), shares: Sequence[Fraction] = BUDGET_SHARES) -> list[Trial]:
+    """Full attention, then every policy at every budget."""
+    rest = [Trial(name=name, settings=CHOICES[name], share=share) for name in names for share in shares]
+    return [Trial(name=FULL, settings={"policy": "full"}), *rest]
+
+
+def run_trials(
+    model: StateKV, data: AskData, wanted: Sequence[Trial], on_video: Callable[[int], None] = lambda _: None
+) -> dict[Trial, list[Marked]]:
+    """Answers of every trial; each video is read once."""
+    found: dict[int, list[Marked]] = {index: [] for index in range(len(wanted))}
+    for done, (video, path) in enumerate(data.videos.items()):
+        on_video(done)
+        seen = read(path, model)
+        num_tokens = tokens_of(model, seen)
+        for index, trial in enumerate(wanted):
+            budget = max(1, round(trial.share * num_tokens))
+            runner = StateKV(model.family, replace(model.config, **{"budget": budget, **trial.settings}))
+            found[index] += marks(runner, seen, video, data.questions[video])
+    on_video(len(data.videos))
+    return {trial: found[index] for index, trial in enumerate(wanted)}
+
+
+def read(path: Path, model: StateKV) -> list[Segment]:
+    """The whole video, as the model takes it."""
+    with segments(path, model.segment_spec) as stream:
+        return list(stream)
+
+
+def tokens_of(model: StateKV, seen: Sequence[Segment]) -> int:
+    """How many tokens a video has for this model."""
+    family, preamble = model.family, model.family.preamble()
+    total, position = (preamble.input_ids.shape[1], preamble.next_position) if preamble else (0, 0)
+    before = None
+    for index, segment in enumerate(seen):
+        chunk = family.frames(segment.pixels, segment.pts_seconds, index=index, position=position, before=before)
+        total, position, before = total + chunk.input_ids.shape[1], chunk.next_position, segment.pixels[-1]
+    return total
+
+
+def marks(model: StateKV, seen: Sequence[Segment], video: str, questions: Sequence[AskedQuestion]) -> Iterator[Marked]:
+    """Every question asked by itself when the video has ended."""
+    with torch.inference_mode():
+        state = model.init_state()
+        for segment in seen:
+            state = model.advance(state, segment)
+        for question in questions:
+            answer = model.converse(state).answer(question.question)
+            yield Marked(video=video, question=question, said=answer.text, flags=answer.flags)

@@ -1,0 +1,274 @@
+"""Toybox as a video VLM is taught: steps of frames with their time in words, and questions asked after any of them.
+
+A video is laid out once; each question is a branch that sees the steps before it and itself, so that many questions
+share what was computed of the video.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int, UInt8
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from longtake.data.toybox import Renderer, Script, make_script
+from longtake.data.toybox.dice import Dice
+from longtake.data.toybox.recall import Recall, chosen
+from longtake.data.toybox.write import write_video
+from longtake.train.vlm.build import VISION, VLMConfig
+from longtake.train.vlm.truth import IGNORED, Truth, truth_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """Videos of equal length with their questions; single steps have no questions."""
+
+    patches: UInt8[Tensor, "steps patches values"]
+    """Of all videos one after the other, as the vision tower takes them but not normalised."""
+    truth: Truth
+    """``(videos, steps, tokens)``."""
+    prefix: Int[Tensor, "videos prefix"]
+    """Tokens of the videos, with placeholders for what is seen."""
+    positions: Int[Tensor, "3 videos prefix"]
+    branches: Int[Tensor, "videos questions length"]
+    """Question, answer and end token, padded."""
+    targets: Int[Tensor, "videos questions length"]
+    """Token to be said next, IGNORED elsewhere."""
+    seen: Int[Tensor, "videos questions"]
+    """How many tokens of the prefix a branch sees."""
+    starts: Int[Tensor, "videos questions"]
+    """Position of a branch's first token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the tokens of one step stand."""
+
+    config: VLMConfig
+    tokenizer: Any
+
+    def ids(self, steps: int) -> tuple[list[int], list[int], list[list[int]]]:
+        """Tokens of the first ``steps`` steps, where each step ends, and positions (time, height, width)."""
+        side, tokens = self.config.side, self.tokenizer
+        start, end, _, pad = (int(tokens.convert_tokens_to_ids(token)) for token in VISION)
+        ids, ends = [int(tokens.convert_tokens_to_ids("<|user|>"))], []
+        places: list[list[int]] = [[0], [0], [0]]
+        at = 1
+        for step in range(steps):
+            first = step * self.config.step_seconds
+            middle = first + (self.config.frames_per_step - 1) / self.config.fps / 2
+            marker = tokens(f"<{middle:.1f} seconds>", add_special_tokens=False)["input_ids"]
+            ids += [*marker, start, *[pad] * side**2, end]
+            before = [at + index for index in range(len(marker) + 1)]
+            at += len(before)
+            rows = [at + index // side for index in range(side**2)]
+            columns = [at + index % side for index in range(side**2)]
+            for place, seen in zip(places, ([at] * side**2, rows, columns), strict=True):
+                place += [*before, *seen, at + side]
+            at += side + 1
+            ends.append(len(ids))
+        return ids, ends, places
+
+
+def patches_of(
+    frames: UInt8[np.ndarray, "frames size size 3"], config: VLMConfig
+) -> UInt8[Tensor, "steps patches values"]:
+    """Frames in the order in which Qwen3-VL's vision tower takes them: merged squares, then colour, time, y and x."""
+    steps, side, patch = len(frames) // config.frames_per_step, config.side, config.patch
+    pixels = torch.from_numpy(frames).unflatten(0, (steps, config.frames_per_step))
+    pixels = pixels.unflatten(3, (side, 2, patch)).unflatten(2, (side, 2, patch))
+    # step, frame, row, row in two, y, column, column in two, x, colour
+    return pixels.permute(0, 2, 5, 3, 6, 8, 1, 4, 7).flatten(5).flatten(1, 4).contiguous()
+
+
+class Clips(Dataset[Batch]):
+    """Single steps of many videos, most of them where something happens."""
+
+    def __init__(self, config: VLMConfig, seed: int, batch_size: int) -> None:
+        self.config, self.seed, self.batch_size = config, seed, batch_size
+
+    def __getitem__(self, index: int) -> Batch:
+        dice = Dice("vlm clips", self.seed, index)
+        frames: list[np.ndarray] = []
+        truths: list[Truth] = []
+        per_video = 16
+        for number in range(self.batch_size // per_video):
+            seconds = dice.uniform(60.0, 120.0)
+            script = make_script(dice.integer(0, 1 << 40), seconds=round(seconds), split=f"train-{number % 4}")
+            renderer = Renderer(script, self.config.size)
+            starts = [round(self._moment(script, dice) * 4) / 4 for _ in range(per_video)]
+            for start in starts:
+                times = start + np.arange(self.config.frames_per_step) / self.config.fps
+                frames += [renderer.frame(float(time)) for time in times]
+            middles = np.array(starts) + (self.config.frames_per_step // 2) / self.config.fps
+            truths.append(truth_at(script, middles, self.config.side))
+        empty = torch.zeros(1, 0, dtype=torch.int64)
+        return Batch(
+            patches=patches_of(np.stack(frames), self.config),
+            truth=joined([replaced(truth) for truth in truths], dim=1),
+            prefix=empty,
+            positions=empty.expand(3, 1, 0),
+            branches=empty[:, :, None],
+            targets=empty[:, :, None],
+            seen=empty,
+            starts=empty,
+        )
+
+    def _moment(self, script: Script, dice: Dice) -> float:
+        latest = script.seconds - self.config.step_seconds
+        if script.events and dice.chance(0.75):
+            event = dice.pick(script.events)
+            return min(latest, max(0.0, dice.uniform(event.start_seconds - 0.75, event.end_seconds - 0.5)))
+        return dice.uniform(0.0, latest)
+
+
+def replaced(truth: Truth) -> Truth:
+    """With an axis for videos in front."""
+    return Truth(**{field.name: getattr(truth, field.name)[None] for field in fields(Truth)})
+
+
+def joined(truths: Sequence[Truth], dim: int = 0) -> Truth:
+    return Truth(**{f.name: torch.cat([getattr(truth, f.name) for truth in truths], dim=dim) for f in fields(Truth)})
+
+
+class Films(Dataset[Batch]):
+    """Whole videos of ``steps`` steps with ``questions`` questions each, asked after steps drawn at random.
+
+    Args:
+        config: Of the model.
+        tokenizer: Likewise.
+        seed: With the index, decides the videos.
+        batch_size: Videos per batch.
+        steps: Least and most steps; all videos of a batch have the same number.
+        questions: Per video.
+        moments: After how many steps of a video questions are asked; the last is always one.
+        file_share: Share of batches that go through an H.264 file and the reader, as a user's videos do.
+    """
+
+    def __init__(
+        self,
+        config: VLMConfig,
+        tokenizer: Any,
+        *,
+        seed: int,
+        batch_size: int,
+        steps: tuple[int, int],
+        questions: int,
+        moments: int = 8,
+        file_share: float = 0.0,
+        split: str = "train",
+    ) -> None:
+        self.config, self.layout, self.seed, self.split = config, Layout(config, tokenizer), seed, split
+        self.batch_size, self.steps, self.questions = batch_size, steps, questions
+        self.moments, self.file_share = moments, file_share
+
+    def __getitem__(self, index: int) -> Batch:
+        dice = Dice("vlm films", self.seed, index)
+        steps = dice.integer(*self.steps)
+        through_file = dice.chance(self.file_share)
+        videos = [self._video(dice, steps, through_file) for _ in range(self.batch_size)]
+        ids, ends, places = self.layout.ids(steps)
+        questions = [questions for _, _, questions in videos]
+        branches, targets = self._branches(questions)
+        positions = torch.tensor(places)
+        seen = torch.tensor([[ends[step] for step, _, _ in asked] for asked in questions])
+        starts = positions[0][seen - 1] + 1
+        return Batch(
+            patches=torch.cat([patches for patches, _, _ in videos]),
+            truth=joined([replaced(truth) for _, truth, _ in videos]),
+            prefix=torch.tensor(ids).expand(self.batch_size, -1),
+            positions=positions[:, None].expand(-1, self.batch_size, -1),
+            branches=branches,
+            targets=targets,
+            seen=seen,
+            starts=starts,
+        )
+
+    def _video(self, dice: Dice, steps: int, through_file: bool) -> tuple[Tensor, Truth, list[tuple[int, str, str]]]:
+        config = self.config
+        seconds = steps * config.step_seconds
+        while True:
+            script = make_script(dice.integer(0, 1 << 40), seconds=max(20.0, float(np.ceil(seconds))), split=self.split)
+            asked = self._questions(script, steps, dice)
+            if asked:
+                break
+        times = np.arange(steps * config.frames_per_step) / config.fps
+        if through_file:
+            frames = frames_from_file(script, config, len(times))
+        else:
+            renderer = Renderer(script, config.size)
+            frames = np.stack([renderer.frame(float(time)) for time in times])
+        middles = times[config.frames_per_step // 2 :: config.frames_per_step]
+        return patches_of(frames, config), truth_at(script, middles, config.side), asked
+
+    def _questions(self, script: Script, steps: int, dice: Dice) -> list[tuple[int, str, str]]:
+        """Step after which it is asked, question and answer; fewer different ones are asked more than once."""
+        recall = Recall(script)
+        moments = [steps - 1, *(dice.integer(steps // 4, steps - 1) for _ in range(self.moments - 1))]
+        asked: list[tuple[int, str, str]] = []
+        for step in moments:
+            drafts = list(recall.drafts((step + 1) * self.config.step_seconds, dice))
+            found = chosen(drafts, -(-self.questions // self.moments), dice) or tuple(drafts[:2])
+            asked += [(step, draft.question, draft.answer) for draft in found]
+        if not asked:
+            return []
+        return (asked * -(-self.questions // len(asked)))[: self.questions]
+
+    def _branches(self, questions: list[list[tuple[int, str, str]]]) -> tuple[Tensor, Tensor]:
+        tokenizer = self.layout.tokenizer
+        rows: list[list[tuple[list[int], int]]] = []
+        for asked in questions:
+            rows.append([])
+            for _, question, answer in asked:
+                before = tokenizer(f"{question}<|assistant|>", add_special_tokens=False)["input_ids"]
+                after = tokenizer(f"{answer}<|end|>", add_special_tokens=False)["input_ids"]
+                rows[-1].append(([*before, *after], len(before)))
+        length = max(len(ids) for row in rows for ids, _ in row)
+        branches = torch.full((len(rows), len(rows[0]), length), tokenizer.pad_token_id)
+        targets = torch.full(branches.shape, IGNORED)
+        for video, row in enumerate(rows):
+            for number, (ids, answer_at) in enumerate(row):
+                branches[video, number, : len(ids)] = torch.tensor(ids)
+                targets[video, number, answer_at - 1 : len(ids) - 1] = torch.tensor(ids[answer_at:])
+        return branches, targets
+
+
+def frames_from_file(script: Script, config: VLMConfig, count: int) -> UInt8[np.ndarray, "frames size size 3"]:
+    """As the reader delivers them from an mp4: with the traces of the codec and of its own resizing."""
+    import tempfile
+    from pathlib import Path
+
+    from longtake.types import SegmentSpec
+    from longtake.video import segments
+
+    spec = SegmentSpec(num_frames=config.frames_per_step, fps=config.fps, height=config.size, width=config.size)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "video.mp4"
+        write_video(script, path)
+        with segments(path, spec) as stream:
+            frames = torch.cat([segment.pixels for segment in stream])
+    return frames[:count].permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def branch_mask(
+    seen: Int[Tensor, "videos questions"], prefix: int, length: int
+) -> Bool[Tensor, "videos 1 rows columns"]:
+    """What each branch token sees of ``[prefix ; all branches]``: the steps before it, and its own branch so far."""
+    videos, questions = seen.shape
+    of_prefix = torch.arange(prefix, device=seen.device) < seen[..., None]
+    own = torch.ones(length, length, dtype=torch.bool, device=seen.device).tril()
+    of_branches = torch.block_diag(*[own] * questions)
+    rows = questions * length
+    of_prefix = of_prefix.repeat_interleave(length, dim=1)
+    return torch.cat([of_prefix, of_branches.expand(videos, rows, rows)], dim=-1)[:, None]
+
+
+def to(batch: Batch, device: torch.device) -> Batch:
+    moved = {f.name: getattr(batch, f.name).to(device) for f in fields(Batch) if f.name != "truth"}
+    truth = Truth(**{f.name: getattr(batch.truth, f.name).to(device) for f in fields(Truth)})
+    return replace(batch, truth=truth, **moved)

@@ -1,0 +1,154 @@
+"""What is taught is what will be run: the same tokens, positions, pixels and logits as the engine's, chunk by chunk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from longtake.data.toybox import KINDS, make_script
+from longtake.data.toybox.recall import Recall
+from longtake.data.toybox.world import ACTIONS
+from longtake.methods.statekv import StateKV
+from longtake.methods.statekv_config import StateKVConfig
+from longtake.train.vlm.build import VLMConfig, build_model, build_processor
+from longtake.train.vlm.material import Films, Layout, patches_of
+from longtake.train.vlm.objective import VLMObjective
+from longtake.train.vlm.truth import IGNORED, truth_at
+from longtake.train.vlm.words import question_words
+from longtake.types import Segment
+from longtake.vlm.families import family_of
+
+CONFIG = VLMConfig(
+    size=48,
+    patch=8,
+    vision_dim=32,
+    vision_layers=2,
+    vision_heads=2,
+    vision_inner=48,
+    dim=64,
+    layers=3,
+    heads=4,
+    kv_heads=2,
+    inner=96,
+    listens_after=2,
+)
+
+
+@pytest.fixture(scope="module")
+def built() -> tuple[VLMObjective, object]:
+    torch.manual_seed(0)
+    processor = build_processor(CONFIG, question_words())
+    return VLMObjective(build_model(CONFIG, processor.tokenizer), CONFIG).eval(), processor
+
+
+def engine(objective: VLMObjective, processor: object) -> StateKV:
+    """The same weights in the engine that answers: a model of its own, since training changes the attention."""
+    model = build_model(CONFIG, processor.tokenizer)  # pyright: ignore[reportAttributeAccessIssue]
+    model.load_state_dict(objective.model.state_dict())
+    family = family_of(model.eval(), processor, height=CONFIG.size, width=CONFIG.size)
+    family.check_cuts()
+    return StateKV(family, StateKVConfig(policy="full", fps=CONFIG.fps))
+
+
+def segment(frames: torch.Tensor, index: int) -> Segment:
+    first = index * CONFIG.frames_per_step
+    times = tuple((first + frame) / CONFIG.fps for frame in range(CONFIG.frames_per_step))
+    return Segment(
+        index=index,
+        pixels=frames[first : first + CONFIG.frames_per_step],
+        pts_seconds=times,
+        start_seconds=times[0],
+        end_seconds=times[0] + CONFIG.step_seconds,
+    )
+
+
+def test_patches_match_the_processor(built: tuple[VLMObjective, object]) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (10, CONFIG.size, CONFIG.size, 3), dtype=np.uint8)
+    seen = built[1].video_processor(  # pyright: ignore[reportAttributeAccessIssue]
+        [torch.from_numpy(frames).permute(0, 3, 1, 2)], do_sample_frames=False, do_resize=False, return_tensors="pt"
+    )
+    mine = patches_of(frames, CONFIG).flatten(0, 1).float() / 127.5 - 1
+    torch.testing.assert_close(mine, seen["pixel_values_videos"], atol=1e-6, rtol=0)
+
+
+def test_layout_matches_the_engine(built: tuple[VLMObjective, object]) -> None:
+    family = engine(*built).family
+    preamble = family.preamble()
+    assert preamble is not None
+    ids, places, position = [preamble.input_ids], [preamble.position_ids], preamble.next_position
+    frames = torch.zeros(45, 3, CONFIG.size, CONFIG.size, dtype=torch.uint8)
+    for index in range(9):
+        piece = segment(frames, index)
+        chunk = family.frames(piece.pixels, piece.pts_seconds, index=index, position=position)
+        ids.append(chunk.input_ids)
+        places.append(chunk.position_ids)
+        position = chunk.next_position
+    mine, ends, positions = Layout(CONFIG, family.tokenizer).ids(9)
+    assert mine == torch.cat(ids, dim=1)[0].tolist()
+    assert ends[-1] == len(mine)
+    assert torch.equal(torch.tensor(positions), torch.cat(places, dim=2)[:, 0])
+
+
+def test_branches_match_the_engine_asked_at_that_moment(built: tuple[VLMObjective, object]) -> None:
+    objective, processor = built
+    films = Films(CONFIG, processor.tokenizer, seed=3, batch_size=2, steps=(12, 12), questions=6, moments=3)  # pyright: ignore[reportAttributeAccessIssue]
+    batch = films[0]
+    with torch.no_grad():
+        hidden, _ = objective.read(batch, objective.see(batch))
+        said = objective.answer_logits(hidden, batch)
+    model = engine(objective, processor)
+    row = 0
+    for video in range(2):
+        patches = batch.patches.unflatten(0, (2, 12))[video]
+        frames = unpatched(patches)
+        for number in range(6):
+            with torch.inference_mode():
+                state = model.init_state()
+                while state.kv.seen_tokens < batch.seen[video, number]:
+                    state = model.advance(state, segment(frames, state.num_chunks))
+                ids = batch.branches[video, number][batch.branches[video, number] != processor.tokenizer.pad_token_id]  # pyright: ignore[reportAttributeAccessIssue]
+                chunk = model.family.words(ids[None], position=state.position)
+                logits = model.family.forward(chunk, model.converse(state).cache, keep=0)[0]
+            wanted = (batch.targets[video, number] != IGNORED).nonzero()[:, 0]
+            torch.testing.assert_close(said[row : row + len(wanted)], logits[wanted], atol=1e-4, rtol=1e-4)
+            row += len(wanted)
+    assert row == len(said)
+
+
+def unpatched(patches: torch.Tensor) -> torch.Tensor:
+    """Frames ``time 3 height width`` from the patches of one video."""
+    side, patch = CONFIG.side, CONFIG.patch
+    pixels = patches.unflatten(1, (side, side, 2, 2)).unflatten(5, (3, CONFIG.frames_per_step, patch, patch))
+    # step, row, column, row in two, column in two, colour, frame, y, x
+    return pixels.permute(0, 6, 5, 1, 3, 7, 2, 4, 8).flatten(0, 1).flatten(2, 4).flatten(3, 5)
+
+
+def test_the_answer_is_what_is_to_be_said(built: tuple[VLMObjective, object]) -> None:
+    tokenizer = built[1].tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+    batch = Films(CONFIG, tokenizer, seed=1, batch_size=1, steps=(40, 40), questions=8)[0]
+    for number in range(8):
+        answer = tokenizer.decode(batch.targets[0, number][batch.targets[0, number] != IGNORED])
+        whole = tokenizer.decode(batch.branches[0, number])
+        assert answer.endswith("<|end|>")
+        assert f"?<|assistant|>{answer}" in whole
+        assert "<|unknown|>" not in whole
+
+
+def test_truth_names_the_toy_under_each_token() -> None:
+    script = make_script(5, seconds=90.0, split="train")
+    times = np.arange(0.5, 88.0, 1.25)
+    truth = truth_at(script, times, 3)
+    kinds = {KINDS.index(toy.kind): toy for toy in script.cast}
+    shown = truth.kind < len(KINDS)
+    assert 0.1 < shown.float().mean() < 0.9
+    assert {int(kind) for kind in truth.kind[shown].unique()} <= set(kinds)
+    recall = Recall(script)
+    for step, token in shown.nonzero().tolist():
+        toy = script.cast.index(kinds[int(truth.kind[step, token])])
+        ended = [deed.action for deed in recall.deeds[toy] if deed.end_seconds <= times[step] + 1e-6]
+        assert int(truth.before[step, token]) == (ACTIONS.index(ended[-1]) if ended else 0)
+    assert (truth.colour[~shown] == IGNORED).all()
+    assert replace(truth).offset.abs().max() <= 3.0
