@@ -21,6 +21,10 @@ class CapacityError(LongtakeError, RuntimeError):
     """A stated limit (bytes, horizon, sessions) is reached."""
 
 
+class HorizonReached(CapacityError):
+    """A stream has used the positions that its model was made for; a session then ends it, and can still be asked."""
+
+
 class CheckpointError(LongtakeError, OSError):
     """Model weights or their config are missing, damaged or of another kind."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, cast
@@ -88,6 +88,8 @@ def read_snapshot(path: str | Path, model: StreamModel[StateT]) -> tuple[Snapsho
     """
     start = model.init_state()
     state, extra = load_state(path, type(start), fingerprint=model.fingerprint, device=_device_of(start))
+    settle = cast("Callable[[StateT], StateT] | None", getattr(model, "settle", None))
+    state = settle(state) if settle else state
     session = extra.get("session")
     if not isinstance(session, Mapping):
         raise StateError(f"{path} holds a state without its session; expected a snapshot written by Session.save")

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import torch
 
-from longtake.errors import CapacityError, ConfigError, StateError, UnsupportedRequest
+from longtake.errors import CapacityError, ConfigError, HorizonReached, StateError, UnsupportedRequest
 from longtake.language.tracker import EventTracker
 from longtake.position import (
     Clock,
@@ -169,7 +169,7 @@ class Session(Generic[StateT]):
         return events
 
     def follow(self, stream: Iterable[Segment]) -> Generator[Step, None, None]:
-        """Take in a stream, or any segments in order, step by step."""
+        """Take in a stream, or any segments in order, step by step, to its end or to the model's horizon."""
         parts = iter(stream)
         live = bool(getattr(stream, "is_live", False))
         shift_seconds = None
@@ -184,8 +184,13 @@ class Session(Generic[StateT]):
                 if shift_seconds is None:
                     shift_seconds = max(0.0, self.clock.seen_seconds - segment.start_seconds)
                 segment = shifted(segment, shift_seconds)
-            events = self.advance(segment) if segment else self.finish()
-            yield Step(segment=segment, events=tuple(events), progress=self.progress)
+            reason = ""
+            try:
+                events = self.advance(segment) if segment else self.finish()
+            except HorizonReached as error:
+                logger.warning("%s: %s", self.source or "stream", error)
+                segment, reason, events = None, "length", self.finish()
+            yield Step(segment=segment, events=tuple(events), progress=self.progress, reason=reason)
             if segment is None:
                 return
 

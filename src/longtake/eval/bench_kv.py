@@ -264,7 +264,8 @@ def _take_in_chunk(decoder: Qwen3VLTextModel, setting: AttentionSetting) -> None
     """One chunk over a full budget, with all that StateKV does."""
     shape = (setting.layers, setting.kv_heads, setting.budget)
     keys, values = torch.randn(2, *shape, setting.head_dim)
-    carried = Carried(keys=keys, values=values, places=torch.arange(setting.budget).expand(shape))
+    places = torch.arange(setting.budget).expand(shape)
+    carried = Carried(keys=keys, values=values, places=places, starts=places)
     positions = torch.arange(setting.budget, setting.budget + setting.chunk).expand(3, 1, -1)
     embeds = torch.randn(1, setting.chunk, setting.hidden)
     take_in(

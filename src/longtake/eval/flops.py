@@ -143,7 +143,9 @@ class Counted:
         shape = self._shape[:2]
         keys, values = (self._meta(*shape, num_carried, self._shape[2]) for _ in range(2))
         places = torch.empty(*shape, num_carried, dtype=torch.int64, device="meta")
-        state = KVState(carried=Carried(keys=keys, values=values, places=places), seen_tokens=num_carried)
+        state = KVState(
+            carried=Carried(keys=keys, values=values, places=places, starts=places), seen_tokens=num_carried
+        )
         return self.chunk(state, num_carried + self.chunk_tokens)[1]
 
     def chunk(self, state: KVState, budget: int) -> tuple[KVState, int]:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
+from transformers.cache_utils import Cache
 
 from longtake.errors import ConfigError
-from longtake.methods.statekv_prefill import KVState, whole_past
 from longtake.types import Answer
-from longtake.vlm.cache import answer_cache, cut_back
+from longtake.vlm.attention import looking_back
+from longtake.vlm.cache import ask_anew, cut_back
 from longtake.vlm.decode import Piece, Sampling, say
-from longtake.vlm.families.family import Family
+from longtake.vlm.families.family import Chunk, Family
 
 ROOM = 512
 """Tokens that a conversation has room for before its buffers grow."""
@@ -21,10 +22,12 @@ ROOM = 512
 class Conversation:
     """Questions and answers about one moment of a stream, each knowing those before it."""
 
-    def __init__(self, family: Family, kv: KVState, position: int, at_seconds: float, sampling: Sampling) -> None:
+    def __init__(
+        self, family: Family, cache: Cache, *, position: int, origin: int = 0, at_seconds: float, sampling: Sampling
+    ) -> None:
+        """``cache`` holds or finds the past; the model is told positions from ``origin``."""
         self.family, self.sampling, self.at_seconds = family, sampling, at_seconds
-        self.cache = answer_cache(whole_past(kv), ROOM)
-        self.position = position
+        self.cache, self.position, self.origin = cache, position, origin
         self.turns = 0
 
     def ask(self, question: str) -> Iterator[Piece]:
@@ -71,14 +74,19 @@ class Conversation:
 
     def _hear(self, question: str) -> Tensor:
         chunk = self.family.question(question, position=self.position, first=self.turns == 0)
-        logits = self.family.forward(chunk, self.cache)[0, -1]
-        self.position = chunk.next_position
-        return logits
+        ask_anew(self.cache)
+        return self._take_in(chunk)[-1]
 
     def _step(self, token: int) -> Tensor:
         chunk = self.family.words(torch.tensor([[token]], device=self.family.device), position=self.position)
+        return self._take_in(chunk)[-1]
+
+    def _take_in(self, chunk: Chunk, keep: int = 1) -> Tensor:
+        """Logits of the last ``keep`` tokens; 0: of all."""
+        with looking_back(self.cache):
+            logits = self.family.forward(chunk.seen_from(self.origin), self.cache, keep=keep)[0]
         self.position = chunk.next_position
-        return self.family.forward(chunk, self.cache)[0, -1]
+        return logits
 
     def _likelihood(self, option: str, logits: Tensor) -> float:
         """Mean log-likelihood of the option's tokens after ``logits``."""
@@ -88,6 +96,6 @@ class Conversation:
         rows = logits[None]
         if ids.shape[1] > 1:
             chunk = self.family.words(ids[:, :-1].to(self.family.device), position=self.position)
-            rows = torch.cat([rows, self.family.forward(chunk, self.cache, keep=0)[0]])
+            rows = torch.cat([rows, self._take_in(chunk, keep=0)])
         likely = rows.float().log_softmax(-1).cpu()
         return float(likely.gather(1, ids[0][:, None]).mean())

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from longtake.errors import ConfigError
 from longtake.state.kv import RULES
+from longtake.state.retrieval import RETRIEVALS
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "policy": tuple(RULES),
+    "select": ("kv-head", "layer"),
+    "at_horizon": ("stop", "reanchor", "compact"),
+    "detailed": ("memory", "int8", "disk"),
+    "answer": ("whole", "bounded"),
+    "retrieve": tuple(RETRIEVALS),
+}
+FREE_TO_CHANGE = (
+    "detailed_bytes",
+    "detailed_folder",
+    "answer_chunks",
+    "max_new_tokens",
+    "caption_seconds",
+    "caption_question",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +48,9 @@ class StateKVConfig:
     width: int | None = None
     horizon_seconds: float | None = None
     """How long the stream may become; None: what the model was trained for. Rotary scaling is fixed by it."""
+    at_horizon: Literal["stop", "reanchor", "compact"] = "stop"
+    """When the positions that the model serves are used: end the stream; let go of what lies before the oldest carried
+    key (exact for the rest; for policies without sinks); or halve all distances (approximate)."""
     caption_seconds: float = 8.0
     """Between two decoding points."""
     caption_question: str = (
@@ -38,15 +59,24 @@ class StateKVConfig:
     )
     """Put at each decoding point, with the seconds since the one before."""
     max_new_tokens: int = 256
+    detailed: Literal["memory", "int8", "disk"] = "memory"
+    """Where the detailed cache is held, which answers are read from."""
     detailed_bytes: int = 8 << 30
-    """Most that the detailed cache, which answers are read from, may take."""
+    """Most that it may take, on disk too."""
+    detailed_folder: str | None = None
+    """``disk``: a folder of yours, whose files stay and which snapshots refer to; None: a temporary one."""
+    answer: Literal["whole", "bounded"] = "whole"
+    """Read all of it, or per layer the chunks that fit the question best, and the carried keys."""
+    answer_chunks: int = 32
+    """``bounded``: so many, beside the first chunk and the newest four."""
+    retrieve: Literal["share", "mean", "bounds"] = "share"
+    """``bounded``: how well a chunk fits, by ``longtake.state.retrieval.RETRIEVALS``."""
 
     def __post_init__(self) -> None:
-        if self.policy not in RULES:
-            raise ConfigError(f"policy is {self.policy!r}, expected one of {', '.join(RULES)}")
-        if self.select not in ("kv-head", "layer"):
-            raise ConfigError(f"select is {self.select!r}, expected 'kv-head' or 'layer'")
-        for name in ("budget", "fps", "caption_seconds", "max_new_tokens", "detailed_bytes"):
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(allowed)}")
+        for name in ("budget", "fps", "caption_seconds", "max_new_tokens", "detailed_bytes", "answer_chunks"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}, expected more than 0")
         try:
@@ -59,3 +89,9 @@ class StateKVConfig:
             raise ConfigError(f"sinks is {self.sinks}, expected 0 or more and fewer than the budget of {self.budget}")
         if self.horizon_seconds is not None and not self.horizon_seconds > 0:
             raise ConfigError(f"horizon_seconds is {self.horizon_seconds}, expected more than 0")
+        if self.detailed_folder is not None and self.detailed != "disk":
+            raise ConfigError(f"detailed is {self.detailed!r} but a detailed_folder is given; say detailed = 'disk'")
+
+    def of_states(self) -> dict[str, Any]:
+        """The choices that a stream's state depends on; the others may change when it is resumed."""
+        return {name: value for name, value in asdict(self).items() if name not in FREE_TO_CHANGE}

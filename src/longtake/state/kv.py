@@ -35,6 +35,8 @@ class Carried:
     values: Float[Tensor, "layers kv_heads kept head_dim"]
     places: Int[Tensor, "layers kv_heads kept"]
     """Number of each key's token in its stream, from 0."""
+    starts: Int[Tensor, "layers kv_heads kept"]
+    """Position at which the chunk of each key begins."""
 
 
 def empty_carried(
@@ -43,7 +45,7 @@ def empty_carried(
     """Nothing has been seen."""
     nothing = torch.zeros(layers, kv_heads, 0, head_dim, dtype=dtype, device=device)
     places = torch.zeros(layers, kv_heads, 0, dtype=torch.int64, device=device)
-    return Carried(keys=nothing, values=nothing, places=places)
+    return Carried(keys=nothing, values=nothing, places=places, starts=places)
 
 
 def carry_on(
@@ -53,6 +55,7 @@ def carry_on(
     scores: Float[Tensor, "layers kv_heads keys"] | None,
     *,
     first_place: int,
+    start: int,
     budget: int,
     rule: Rule,
 ) -> Carried:
@@ -64,6 +67,7 @@ def carry_on(
         values: Likewise.
         scores: Attention that each carried and new key received; None for rules that do not look at it.
         first_place: Number of the chunk's first token in its stream.
+        start: Position at which the chunk begins.
         budget: Most keys per layer and KV head.
         rule: One of ``RULES``.
     """
@@ -73,6 +77,7 @@ def carry_on(
         keys=torch.cat([carried.keys, keys], dim=2),
         values=torch.cat([carried.values, values], dim=2),
         places=torch.cat([carried.places, places], dim=2),
+        starts=torch.cat([carried.starts, torch.full_like(places, start)], dim=2),
     )
     total = every.keys.shape[2]
     if total <= budget:
@@ -86,7 +91,10 @@ def kept(every: Carried, slots: Int[Tensor, "layers kv_heads kept"]) -> Carried:
     """The chosen slots, gathered anew."""
     rows = slots[..., None].expand(-1, -1, -1, every.keys.shape[-1])
     return Carried(
-        keys=every.keys.gather(2, rows), values=every.values.gather(2, rows), places=every.places.gather(2, slots)
+        keys=every.keys.gather(2, rows),
+        values=every.values.gather(2, rows),
+        places=every.places.gather(2, slots),
+        starts=every.starts.gather(2, slots),
     )
 
 

@@ -1,8 +1,9 @@
 """What holds for every state: map its tensors, count its bytes, save it, load it.
 
 A state is a frozen dataclass whose fields are tensors, numbers, strings, bools, ``None``, tuples of these, or further
-such dataclasses. A state file is a safetensors file (no pickle: loading runs no code from the file); its header holds
-the tree, the type, the model's fingerprint, the caller's ``extra`` and a digest over everything.
+such dataclasses; one that refers to a file gives by ``portable()`` what shall be saved in its stead. A state file is a
+safetensors file (no pickle: loading runs no code from the file); its header holds the tree, the type, the model's
+fingerprint, the caller's ``extra`` and a digest over everything.
 """
 
 from __future__ import annotations
@@ -59,18 +60,22 @@ def num_bytes(state: object) -> int:
     """Bytes of tensor memory that the state keeps alive.
 
     Each storage counts once, however many tensors share it, and whole, even if only a small view of it is used:
-    that is what it costs. Numbers and strings do not count.
+    that is what it costs. Numbers and strings do not count. A part with a ``num_bytes`` of its own is taken at its
+    word, so that what grows with the stream need not be walked through after each segment.
 
     Raises:
         StateError: The state holds something that is not allowed in one.
     """
     storages: dict[object, int] = {}
+    stated = 0
     for _, leaf in _leaves(state, ""):
         if isinstance(leaf, Tensor):
             storage = leaf.untyped_storage()
             key = (leaf.device, storage.data_ptr()) if storage.data_ptr() else id(leaf)  # meta tensors have no address
             storages[key] = storage.nbytes()
-    return sum(storages.values())
+        elif _is_dataclass(leaf):
+            stated += leaf.num_bytes
+    return stated + sum(storages.values())
 
 
 def save_state(path: str | os.PathLike[str], state: object, *, fingerprint: str, extra: dict[str, Any]) -> None:
@@ -196,7 +201,10 @@ def _children(node: Any, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _leaves(node: Any, where: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(node, tuple) or _is_dataclass(node):
+    """Tensors, plain values, and the parts that state their own size."""
+    if _is_dataclass(node) and isinstance(getattr(node, "num_bytes", None), int):
+        yield where, node
+    elif isinstance(node, tuple) or _is_dataclass(node):
         for name, child in _children(node, where):
             yield from _leaves(child, name)
     else:
@@ -216,17 +224,21 @@ def _plain(node: Any, where: str) -> Any:
     )
 
 
-def _encode(node: Any, where: str, tensors: dict[str, Tensor], names: dict[object, str]) -> Any:
-    """The node as JSON; its tensors go to ``tensors``, one entry for those that are one and the same."""
+def _encode(node: Any, where: str, tensors: dict[str, Tensor], names: dict[object, tuple[str, Tensor]]) -> Any:
+    """The node as JSON; its tensors go to ``tensors``, one entry for those that are one and the same.
+
+    ``names`` holds on to the tensors: another one must not come to lie where a passing one was.
+    """
     if isinstance(node, Tensor):
         key = (node.data_ptr(), node.device, node.dtype, node.shape, node.stride(), node.is_conj(), node.is_neg())
         if key not in names or not node.numel():
-            names[key] = where
+            names[key] = (where, node)
             tensors[where] = _storable(node)
-        return {"tensor": names[key], "dtype": str(node.dtype), "shape": list(node.shape)}
+        return {"tensor": names[key][0], "dtype": str(node.dtype), "shape": list(node.shape)}
     if isinstance(node, tuple):
         return {"tuple": [_encode(child, name, tensors, names) for name, child in _children(node, where)]}
     if _is_dataclass(node):
+        node = node.portable() if hasattr(node, "portable") else node
         fields = zip(dataclasses.fields(node), _children(node, where), strict=True)
         parts = {field.name: _encode(child, name, tensors, names) for field, (name, child) in fields}
         return {"dataclass": _type_name(node.__class__), "fields": parts}

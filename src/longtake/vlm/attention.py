@@ -12,15 +12,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface
+from transformers.cache_utils import Cache
+
+from longtake.vlm.cache import ChosenLayer
 
 IMPLEMENTATION = "longtake"
 """Name under which transformers knows this attention."""
 
 _received: ContextVar[dict[int, Tensor] | None] = ContextVar("received", default=None)
+_answering: ContextVar[Cache | None] = ContextVar("answering", default=None)
 
 
 @contextmanager
@@ -32,6 +36,17 @@ def listening() -> Iterator[dict[int, Float[Tensor, "kv_heads keys"]]]:
         yield received
     finally:
         _received.reset(token)
+
+
+@contextmanager
+def looking_back(cache: Cache) -> Iterator[None]:
+    """Within the block, layers of ``cache`` that choose their past are told the queries: transformers tells a cache
+    only keys and values."""
+    token = _answering.set(cache)
+    try:
+        yield
+    finally:
+        _answering.reset(token)
 
 
 def attend_and_listen(
@@ -82,12 +97,16 @@ def attend(
     key: Float[Tensor, "kv_heads keys head_dim"],
     value: Float[Tensor, "kv_heads keys head_dim"],
     scaling: float,
+    hidden: Bool[Tensor, "kv_heads past"] | None = None,
 ) -> Float[Tensor, "heads chunk head_dim"]:
-    """Outputs alone, by torch's fused attention."""
+    """Outputs alone, by torch's fused attention; no query sees the ``hidden`` ones of the first keys."""
     chunk, keys = query.shape[1], key.shape[1]
     mask = None
-    if chunk > 1:
+    if chunk > 1 or hidden is not None:
         mask = torch.ones(chunk, keys, dtype=torch.bool, device=query.device).tril(keys - chunk)
+    if mask is not None and hidden is not None:
+        shown = functional.pad(~hidden, (0, keys - hidden.shape[1]), value=True)
+        mask = (mask & shown.repeat_interleave(query.shape[0] // key.shape[0], dim=0)[:, None])[None]
     out = functional.scaled_dot_product_attention(
         query[None], key[None], value[None], attn_mask=mask, scale=scaling, enable_gqa=True
     )
@@ -105,12 +124,16 @@ def attention(
 ) -> tuple[Float[Tensor, "1 chunk heads head_dim"], None]:
     """The signature that transformers calls; ``attention_mask`` is None, since the rule needs none."""
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    received = _received.get()
-    if received is None:
-        out = attend(query[0], key[0], value[0], scale)
-    else:
+    received, answering, number = _received.get(), _answering.get(), int(module.layer_idx)  # pyright: ignore[reportArgumentType]
+    layer = answering.layers[number] if answering is not None else None
+    if received is not None:
         out, heard = on_device(query.device)(query[0], key[0], value[0], scale)
-        received[int(module.layer_idx)] = heard  # pyright: ignore[reportArgumentType]
+        received[number] = heard
+    elif isinstance(layer, ChosenLayer):
+        keys, values, hidden = layer.look_back(query[0], scale)
+        out = attend(query[0], keys, values, scale, hidden)
+    else:
+        out = attend(query[0], key[0], value[0], scale)
     return out.transpose(0, 1)[None], None
 
 

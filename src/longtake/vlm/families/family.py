@@ -8,7 +8,7 @@ where no tokenizer merges.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -34,6 +34,10 @@ class Chunk:
     """Where the stream goes on: above every position so far, which for M-RoPE is not the number of tokens."""
     inputs: dict[str, Tensor] = field(default_factory=dict)
     """Further arguments of the model's own forward: this chunk's pixels, their grid."""
+
+    def seen_from(self, origin: int) -> Chunk:
+        """The same chunk with positions counted from ``origin``, as the model is told them."""
+        return replace(self, position_ids=self.position_ids - origin) if origin else self
 
 
 class Family:
@@ -64,6 +68,8 @@ class Family:
     """Frames that the vision tower takes together; only the last chunk of a stream may have fewer."""
     needs_length: ClassVar[bool] = False
     """Whether the prompt states, before the first frame, how many there will be and how long they last."""
+    places_from_start: ClassVar[bool] = False
+    """Whether frames are placed by their number or time since the first one, not behind the chunk before."""
     needs_frame_before: ClassVar[bool] = False
     """Whether a chunk's tokens depend on the last frame of the chunk before."""
 

@@ -77,6 +77,7 @@ class Qwen2VL(Qwen):
         "we follow the installed version."
     )
     time_marker = "none; temporal position = number of the step"
+    places_from_start = True
 
     def __init__(self, model: Any, processor: Any, **options: Any) -> None:
         super().__init__(model, processor, **options)

@@ -1,0 +1,216 @@
+"""Which chunks a question should read: the best few, found by a summary of each chunk's keys.
+
+The question's queries and the keys both carry their positions, so the mean of a chunk's keys gives, times a query,
+exactly the mean of the scores that the query has with the chunk's keys: nothing has to be turned back. With the spread
+of the keys beside their mean, the attention that the whole chunk would receive is known to the second order
+(``expected_share``).
+
+Time: one product with each chunk's mean key finds ``pool`` candidates; all else looks at those only.
+
+Source: docs/papers.md, StateKV ("bounded answering" is ours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, cast
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from longtake.state.pages import Detailed, Page, Summarise
+
+Match: TypeAlias = Callable[
+    [
+        Float[Tensor, "kv_heads queries head_dim"],
+        Float[Tensor, "kv_heads parts chunks head_dim"],
+        Int[Tensor, " chunks"],
+    ],
+    Float[Tensor, "kv_heads chunks"],
+]
+"""``(queries, summaries, lengths) -> scores``: queries are scaled as attention scales them, lengths count tokens."""
+Turn: TypeAlias = Callable[[Tensor, Tensor | int], Tensor]
+"""``(keys, by) -> keys`` that lie ``by`` positions further on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval:
+    """How chunks are found."""
+
+    summarise: Summarise
+    match: Match
+    per_layer: bool = True
+    """One choice for all KV heads of a layer; False: one per KV head."""
+    pool: int = 256
+    """So many candidates, by the mean key alone, are matched; all, while there are no more than that."""
+    num_recent: int = 4
+    """So many of the newest chunks, and the first one, are always read."""
+
+
+# --- summaries, and what makes scores of them
+
+
+def mean_key(keys: Float[Tensor, "layers kv_heads chunk head_dim"]) -> Float[Tensor, "layers kv_heads 1 head_dim"]:
+    return keys.mean(2, keepdim=True)
+
+
+def mean_score(
+    queries: Float[Tensor, "kv_heads queries head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
+    lengths: Int[Tensor, " chunks"],
+) -> Float[Tensor, "kv_heads chunks"]:
+    """Sum over the queries of their mean score with the chunk's keys."""
+    return (summaries[:, 0] @ queries.sum(1)[..., None])[..., 0]
+
+
+def mean_and_spread(
+    keys: Float[Tensor, "layers kv_heads chunk head_dim"],
+) -> Float[Tensor, "layers kv_heads 2 head_dim"]:
+    """Mean and variance of each entry."""
+    return torch.stack([keys.mean(2), keys.var(2, correction=0)], dim=2)
+
+
+def expected_share(
+    queries: Float[Tensor, "kv_heads queries head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
+    lengths: Int[Tensor, " chunks"],
+) -> Float[Tensor, "kv_heads chunks"]:
+    """Attention that each chunk would receive, summed over the queries, were its keys normal and their entries
+    independent: log of the sum of exp(score) = log n + mean + variance / 2.
+    """
+    mean, spread = summaries[:, 0], summaries[:, 1]
+    mass = queries @ mean.mT + queries.square() @ spread.mT / 2 + lengths.to(queries.dtype).log()
+    return mass.softmax(-1).sum(1)
+
+
+def mean_and_bounds(
+    keys: Float[Tensor, "layers kv_heads chunk head_dim"],
+) -> Float[Tensor, "layers kv_heads 3 head_dim"]:
+    """Mean, least and greatest of each entry."""
+    return torch.stack([keys.mean(2), keys.amin(2), keys.amax(2)], dim=2)
+
+
+def highest_share(
+    queries: Float[Tensor, "kv_heads queries head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
+    lengths: Int[Tensor, " chunks"],
+) -> Float[Tensor, "kv_heads chunks"]:
+    """As ``expected_share``, from an upper bound of the score with any of the chunk's keys (Quest, 2406.10774)."""
+    least, greatest = summaries[:, 1], summaries[:, 2]
+    return (queries.clamp(max=0) @ least.mT + queries.clamp(min=0) @ greatest.mT).softmax(-1).sum(1)
+
+
+RETRIEVALS: dict[str, Retrieval] = {
+    "share": Retrieval(summarise=mean_and_spread, match=expected_share),
+    "mean": Retrieval(summarise=mean_key, match=mean_score),
+    "bounds": Retrieval(summarise=mean_and_bounds, match=highest_share),
+}
+
+
+# --- the search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sheet:
+    """The summaries of some consecutive chunks."""
+
+    summary: Float[Tensor, "layers kv_heads parts chunks head_dim"]
+    turns: Int[Tensor, " chunks"] | None
+    """None: none has to be turned."""
+    lengths: Int[Tensor, " chunks"]
+
+
+def sheets_of(detailed: Detailed) -> list[Sheet]:
+    """Summaries shelf by shelf; those of the recent chunks are brought together."""
+    groups: list[list[Page]] = []
+    for page in detailed.pages:
+        last = groups[-1][-1] if groups else None
+        if last and last.shelf is page.shelf and last.shelf_first + last.num_chunks == page.shelf_first:
+            groups[-1].append(page)
+        else:
+            groups.append([page])
+    sheets = [_sheet(group[0].shelf, group[0].shelf_first, group) for group in groups]
+    if detailed.recent:
+        sheets.append(_sheet(torch.cat([page.shelf for page in detailed.recent], dim=3), 0, list(detailed.recent)))
+    return sheets
+
+
+def _sheet(shelf: Tensor, first: int, pages: list[Page]) -> Sheet:
+    turns = [turn for page in pages for turn in page.turns]
+    lengths = [length for page in pages for length in page.lengths]
+    return Sheet(
+        summary=shelf[:, :, :, first : first + len(lengths)],
+        turns=torch.tensor(turns, device=shelf.device) if any(turns) else None,
+        lengths=torch.tensor(lengths, device=shelf.device),
+    )
+
+
+def best_chunks(
+    sheets: list[Sheet],
+    layer: int,
+    queries: Float[Tensor, "kv_heads queries head_dim"],
+    retrieval: Retrieval,
+    turn: Turn,
+    count: int,
+) -> list[list[int]]:
+    """Numbers of the chunks to read, in order of time: one list for all KV heads, or one for each.
+
+    ``count`` chunks by their match, and those that are always read.
+    """
+    total = sum(sheet.lengths.shape[0] for sheet in sheets)
+    always = {0, *range(max(0, total - retrieval.num_recent), total)}
+    lists = 1 if retrieval.per_layer else queries.shape[0]
+    if count + len(always) >= total:
+        return [list(range(total))] * lists
+    free = torch.ones(total, dtype=torch.bool, device=queries.device)
+    free[list(always)] = False
+    candidates = _candidates(sheets, layer, queries, free, max(retrieval.pool, count), turn)
+    scores = _matched(sheets, layer, queries, candidates, retrieval.match, turn)
+    scores = scores.sum(0, keepdim=True) if retrieval.per_layer else scores
+    best = candidates[scores.topk(min(count, candidates.shape[0]), dim=-1).indices]
+    chosen = cast("list[list[int]]", best.tolist())  # pyright: ignore[reportUnknownMemberType]
+    return [sorted({*always, *some}) for some in chosen]
+
+
+def _candidates(
+    sheets: list[Sheet], layer: int, queries: Tensor, free: Bool[Tensor, " chunks"], pool: int, turn: Turn
+) -> Int[Tensor, " candidates"]:
+    """The free chunks whose mean key agrees best with the sum of the queries, an equal share of them by each head."""
+    numbers = free.nonzero()[:, 0]
+    if numbers.shape[0] <= pool:
+        return numbers
+    probe = queries.sum(1)[..., None]
+    scores = torch.cat([(_means(sheet, layer, turn).to(probe.dtype) @ probe)[..., 0] for sheet in sheets], dim=1)
+    heads = scores.shape[0]
+    best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=1).indices
+    chosen = torch.zeros_like(free)
+    chosen[best.flatten()] = True
+    return (chosen & free).nonzero()[:, 0]
+
+
+def _means(sheet: Sheet, layer: int, turn: Turn) -> Float[Tensor, "kv_heads chunks head_dim"]:
+    means = sheet.summary[layer, :, 0]
+    return means if sheet.turns is None else turn(means, sheet.turns)
+
+
+def _matched(
+    sheets: list[Sheet], layer: int, queries: Tensor, candidates: Int[Tensor, " candidates"], match: Match, turn: Turn
+) -> Float[Tensor, "kv_heads candidates"]:
+    """The mean key is turned where the keys have to be; what else is known of them is taken as it is."""
+    picked: list[Tensor] = []
+    lengths: list[Tensor] = []
+    first = 0
+    for sheet in sheets:
+        stop = first + sheet.lengths.shape[0]
+        inside = candidates[(candidates >= first) & (candidates < stop)] - first
+        if inside.shape[0]:
+            summaries = sheet.summary[layer].index_select(2, inside)
+            if sheet.turns is not None:
+                means = turn(summaries[:, 0], sheet.turns[inside])
+                summaries = torch.cat([means[:, None], summaries[:, 1:]], dim=1)
+            picked.append(summaries)
+            lengths.append(sheet.lengths[inside])
+        first = stop
+    return match(queries, torch.cat(picked, dim=2).to(queries.dtype), torch.cat(lengths))
