@@ -14,11 +14,12 @@ from longtake.eval.ask import Marked, TextOnly, by, difference, metrics, share
 from longtake.eval.ask_data import AskData, AskedQuestion, open_recall
 from longtake.eval.ask_report import AskReport, markdown, picture
 from longtake.eval.ask_run import ask_all
-from longtake.eval.ask_sweep import read, run_trials, tokens_of, trials
+from longtake.eval.ask_sweep import Trial, policies_of, read, run_trials, tokens_of, trials, try_all
 from longtake.eval.caption_data import render_toybox
+from longtake.hub import load
 from longtake.methods.statekv import StateKV
 from longtake.methods.statekv_config import StateKVConfig
-from longtake.train.vlm.build import VLMConfig, build_model, build_processor
+from longtake.train.vlm.build import VLMConfig, build_model, build_processor, save
 from longtake.train.vlm.words import question_words
 from longtake.vlm.families import family_of
 
@@ -57,6 +58,12 @@ def model() -> StateKV:
     return StateKV(family, StateKVConfig(policy="full", fps=SMALL.fps, max_new_tokens=4))
 
 
+def tried(model: StateKV, data: AskData, wanted: list[Trial]) -> dict[Trial, list[Marked]]:
+    """As ``run_trials``, in this process."""
+    found = [try_all(model, video, path, data.questions[video], wanted) for video, path in data.videos.items()]
+    return {trial: [mark for video in found for mark in video[index]] for index, trial in enumerate(wanted)}
+
+
 @pytest.mark.parametrize(("said", "right"), [("Yes.", True), (" yes ", True), ("yes it did", False), ("", False)])
 def test_an_answer_is_right_up_to_case_space_and_full_stop(said: str, right: bool) -> None:
     assert marked("a", said).right is right
@@ -93,7 +100,7 @@ def test_words_alone_know_the_usual_answer_but_not_the_toy() -> None:
 
 
 def test_a_budget_of_the_whole_video_answers_as_full_attention(model: StateKV, data: AskData) -> None:
-    whole = run_trials(model, data, trials(("statekv", "recency"), (Fraction(1),)))
+    whole = tried(model, data, trials(("statekv", "recency"), (Fraction(1),)))
     said = [[mark.said for mark in marks] for marks in whole.values()]
     assert said[0] == said[1] == said[2]
     video, path = next(iter(data.videos.items()))
@@ -107,7 +114,7 @@ def test_a_budget_of_the_whole_video_answers_as_full_attention(model: StateKV, d
 
 
 def test_the_report_chooses_on_other_videos_than_it_scores(model: StateKV, data: AskData) -> None:
-    found = run_trials(model, data, trials(("statekv", "random"), (Fraction(1, 16), Fraction(1, 8))))
+    found = tried(model, data, trials(("statekv", "random"), (Fraction(1, 16), Fraction(1, 8))))
     better = {
         trial: [marked(mark.video, "yes" if trial.name == "random" else "no") for mark in marks]
         for trial, marks in found.items()
@@ -132,3 +139,14 @@ def test_folders_that_hold_no_questions_are_refused(tmp_path: Path, data: AskDat
         open_recall(tmp_path)
     with pytest.raises(ConfigError, match="at least 1 video"):
         open_recall(next(iter(data.videos.values())).parents[1], limit=0)
+
+
+def test_trials_in_processes_give_the_same_answers(model: StateKV, data: AskData, tmp_path: Path) -> None:
+    save(model.family.model, model.family.processor, tmp_path / "tiny", SMALL)
+    wanted = trials(("sink-recency",), (Fraction(1, 8),))
+    apart = run_trials(str(tmp_path / "tiny"), data, wanted)
+    loaded = load(str(tmp_path / "tiny"))
+    assert isinstance(loaded, StateKV)
+    assert apart == tried(loaded, data, wanted)
+    with pytest.raises(ConfigError, match="policies are those of a frozen video VLM"):
+        policies_of(object(), "x")

@@ -24,27 +24,23 @@ def ask(
     """Ask the same questions under every policy and budget; the option is chosen on one set and scored on another."""
     from longtake.cli.evaluate import bar
     from longtake.cli.evaluate_ask import rendered, seconds_of
-    from longtake.errors import ConfigError
     from longtake.eval.ask import text_only_of_toybox
-    from longtake.eval.ask_report import AskReport, markdown, picture
+    from longtake.eval.ask_report import DECIDES, AskReport, markdown, picture
     from longtake.eval.ask_run import without_video
-    from longtake.eval.ask_sweep import run_trials, trials
+    from longtake.eval.ask_sweep import policies_of, run_trials, trials
     from longtake.files import write_whole
     from longtake.hub import load
-    from longtake.methods.statekv import StateKV
 
     span = seconds_of(seconds)
-    speaker = load(model)
-    if not isinstance(speaker, StateKV):
-        raise ConfigError(f"{model} is a {type(speaker).__name__}, policies are those of a frozen video VLM (StateKV)")
+    policies_of(load(model), model)
     output.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         valid = rendered(choosing, seed, span, stack, split="valid")
         test = rendered(videos, seed, span, stack)
         with bar("asking (to choose)", choosing) as show:
-            chosen = run_trials(speaker, valid, trials(), show)
+            chosen = run_trials(model, valid, trials(shares=(DECIDES,)), show)
         with bar("asking", videos) as show:
-            scored = run_trials(speaker, test, trials(), show)
+            scored = run_trials(model, test, trials(), show)
         report = AskReport(valid=chosen, test=scored, blind=without_video(text_only_of_toybox(), test))
     heading = f"{model}, {videos} videos of {seconds} s, seed {seed}"
     write_whole(output / "ask.md", markdown(report, heading))

@@ -38,7 +38,11 @@ class AskReport:
     @property
     def best(self) -> str:
         """The option that was right most often on the videos that choose, at ``DECIDES``."""
-        found = {trial.name: share(marks).accuracy for trial, marks in self.valid.items() if trial.share == DECIDES}
+        found = {
+            trial.name: share(marks).accuracy
+            for trial, marks in self.valid.items()
+            if trial.name != FULL and trial.share == DECIDES
+        }
         return max(found, key=found.__getitem__)
 
     def behind(self, name: str, budget: Fraction) -> Share:
@@ -53,7 +57,7 @@ class AskReport:
                 **share(marks).to_dict(),
                 "by_type": {name: one.accuracy for name, one in by(marks, "type").items()},
                 "by_form": {name: one.accuracy for name, one in by(marks, "form").items()},
-                "valid_accuracy": share(self.valid[trial]).accuracy,
+                "valid_accuracy": share(self.valid[trial]).accuracy if trial in self.valid else None,
             }
             for trial, marks in self.test.items()
         ]

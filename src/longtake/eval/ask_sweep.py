@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from longtake.errors import ConfigError
 from longtake.eval.ask import Marked
 from longtake.eval.ask_data import AskData, AskedQuestion
+from longtake.eval.caption_data import MAX_PROCESSES
+from longtake.hub import load
 from longtake.methods.statekv import StateKV
 from longtake.types import Segment
 from longtake.video import segments
@@ -51,20 +57,60 @@ def trials(names: Sequence[str] = tuple(CHOICES), shares: Sequence[Fraction] = B
 
 
 def run_trials(
-    model: StateKV, data: AskData, wanted: Sequence[Trial], on_video: Callable[[int], None] = lambda _: None
+    name: str, data: AskData, wanted: Sequence[Trial], on_video: Callable[[int], None] = lambda _: None
 ) -> dict[Trial, list[Marked]]:
-    """Answers of every trial; each video is read once."""
-    found: dict[int, list[Marked]] = {index: [] for index in range(len(wanted))}
-    for done, (video, path) in enumerate(data.videos.items()):
-        on_video(done)
-        seen = read(path, model)
-        num_tokens = tokens_of(model, seen)
-        for index, trial in enumerate(wanted):
-            budget = max(1, round(trial.share * num_tokens))
-            runner = StateKV(model.family, replace(model.config, **{"budget": budget, **trial.settings}))
-            found[index] += marks(runner, seen, video, data.questions[video])
+    """Answers of every trial by the model ``name``; each video is read once, two videos at a time."""
+    processes = min(MAX_PROCESSES, os.cpu_count() or 1, len(data.videos))
+    found: dict[int, dict[str, list[Marked]]] = {index: {} for index in range(len(wanted))}
+    # spawned, not forked: the caller may hold threads of torch
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_open, initargs=(name,)) as pool:
+        jobs = {
+            pool.submit(_try, video, path, data.questions[video], wanted): video for video, path in data.videos.items()
+        }
+        try:
+            for done, job in enumerate(as_completed(jobs)):
+                on_video(done)
+                for index, marks in enumerate(job.result()):
+                    found[index][jobs[job]] = marks
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     on_video(len(data.videos))
-    return {trial: found[index] for index, trial in enumerate(wanted)}
+    return {trial: [mark for video in data.videos for mark in found[n][video]] for n, trial in enumerate(wanted)}
+
+
+_models: list[StateKV] = []
+"""The model of a process that tries."""
+
+
+def _open(name: str) -> None:
+    torch.set_num_threads(1)
+    _models.append(policies_of(load(name), name))
+
+
+def policies_of(model: object, name: str) -> StateKV:
+    """The model, if it has policies to compare."""
+    if not isinstance(model, StateKV):
+        raise ConfigError(f"{name} is a {type(model).__name__}, policies are those of a frozen video VLM (StateKV)")
+    return model
+
+
+def _try(video: str, path: Path, questions: Sequence[AskedQuestion], wanted: Sequence[Trial]) -> list[list[Marked]]:
+    return try_all(_models[0], video, path, questions, wanted)
+
+
+def try_all(
+    model: StateKV, video: str, path: Path, questions: Sequence[AskedQuestion], wanted: Sequence[Trial]
+) -> list[list[Marked]]:
+    """Answers about one video, trial by trial."""
+    seen = read(path, model)
+    num_tokens = tokens_of(model, seen)
+    found: list[list[Marked]] = []
+    for trial in wanted:
+        budget = max(1, round(trial.share * num_tokens))
+        runner = StateKV(model.family, replace(model.config, **{"budget": budget, **trial.settings}))
+        found.append(list(marks(runner, seen, video, questions)))
+    return found
 
 
 def read(path: Path, model: StateKV) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import torch
 
 from longtake.errors import ConfigError
+from longtake.files import write_whole
+from longtake.methods.statekv_load import SETTINGS_FILE
 
 SPECIAL = {"pad": "<|endoftext|>", "user": "<|user|>", "assistant": "<|assistant|>", "end": "<|end|>"}
 VISION = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
@@ -48,6 +51,8 @@ class VLMConfig:
     listens_after: int = 3
     """Decoder layers under the training heads that say what each toy has done so far."""
     max_positions: int = 65536
+    budget: int = 192
+    """Keys carried per layer and KV head when it is run; training knows no budget."""
 
     def __post_init__(self) -> None:
         if self.size % (2 * self.patch):
@@ -156,9 +161,11 @@ def build_model(config: VLMConfig, tokenizer: Any) -> Any:
     return model
 
 
-def save(model: Any, processor: Any, folder: Path) -> None:
-    """A folder as transformers knows it, weights in bfloat16."""
+def save(model: Any, processor: Any, folder: Path, config: VLMConfig) -> None:
+    """A folder as transformers knows it, weights in bfloat16, with ``longtake.json``: how the model looks at video."""
     weights = {name: tensor.detach().to(torch.bfloat16) for name, tensor in model.state_dict().items()}
     weights.pop("lm_head.weight", None)
     model.save_pretrained(folder, state_dict=weights)
     processor.save_pretrained(folder)
+    settings = {"fps": config.fps, "height": config.size, "width": config.size, "max_new_tokens": 16}
+    write_whole(folder / SETTINGS_FILE, json.dumps(settings | {"budget": config.budget}, indent=2) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,7 @@ WEIGHTS = {
     "done": 3.0,
 }
 LOOKING = 0.3
-"""Weight of the loss that says where a question's last token should look."""
+"""Weight of the losses that say where a question's last token, and a toy's tokens, should look."""
 
 _mask: ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = ContextVar("mask", default=None)
 
@@ -50,21 +51,30 @@ _mask: ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = ContextVar("ma
 class Looking:
     """What one head of some layers attends to from the last token of each question."""
 
-    layers: tuple[int, ...]
+    listens_after: int
+    """Below this layer's end the toys' tokens are told where to look, in the two layers above it the questions."""
     rows: Int[Tensor, "videos questions"]
     """Of those tokens among all branches."""
     columns: Int[Tensor, " visual"]
     """Of the visual tokens in the video."""
     seen: Int[Tensor, "videos questions"]
-    found: list[Float[Tensor, "videos questions visual"]] = field(default_factory=list)
+    asked: list[Float[Tensor, "videos questions visual"]] = field(default_factory=list)
     """By layer: log of the share that each visual token has of what goes to the video."""
+    recalled: list[Float[Tensor, "videos visual visual"]] = field(default_factory=list)
+    """The same for visual tokens that look back at earlier ones."""
 
-    def look(self, query: Tensor, key: Tensor, scale: float) -> None:
-        """Note what the first head does; query and key without the axis of heads."""
-        rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
-        scores = query.gather(1, rows).float() @ key.float().transpose(-1, -2) * scale
-        ahead = torch.arange(key.shape[1], device=key.device) >= self.seen[..., None]
-        self.found.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
+    def look(self, layer: int, query: Tensor, key: Tensor, prefix: int, scale: float) -> None:
+        """Note what the first head of some layers does; query and key without the axis of heads."""
+        key, places = key[:, :prefix].float(), torch.arange(prefix, device=key.device)
+        if self.listens_after <= layer < self.listens_after + 2:
+            rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
+            scores = query[:, prefix:].gather(1, rows).float() @ key.transpose(-1, -2) * scale
+            ahead = places >= self.seen[..., None]
+            self.asked.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
+        elif 0 < layer < self.listens_after:
+            scores = query[:, self.columns].float() @ key.transpose(-1, -2) * scale
+            ahead = places > self.columns[:, None]
+            self.recalled.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
 
 
 _looking: ContextVar[Looking | None] = ContextVar("looking", default=None)
@@ -81,8 +91,8 @@ def branched(
         query[:, :, :prefix], key[:, :, :prefix], value[:, :, :prefix], is_causal=True, scale=scale, enable_gqa=True
     )
     looking = _looking.get()
-    if looking is not None and module.layer_idx in looking.layers:  # pyright: ignore[reportOperatorIssue]
-        looking.look(query[:, 0, prefix:], key[:, 0, :prefix], kwargs["scaling"])
+    if looking is not None:
+        looking.look(int(module.layer_idx), query[:, 0], key[:, 0], prefix, kwargs["scaling"])  # pyright: ignore[reportArgumentType]
     asked = functional.scaled_dot_product_attention(
         query[:, :, prefix:], key, value, attn_mask=mask, scale=scale, enable_gqa=True
     )
@@ -125,16 +135,23 @@ class VLMObjective(nn.Module):
         embed = model.model.visual.patch_embed
         embed.forward = functools.partial(_as_product, embed.proj)
 
-    def forward(self, batch: Batch, *, label_weight: float = 1.0) -> dict[str, Float[Tensor, ""]]:
-        """Losses of a batch; ``label_weight`` of the heads beside the answers."""
-        seen = self.see(batch)
-        losses = self._head_losses("seen", self.seen_heads(seen), SEEN_HEADS, batch)
+    def forward(self, batch: Batch, *, label_weight: float = 1.0, frozen: bool = False) -> dict[str, Float[Tensor, ""]]:
+        """Losses of a batch.
+
+        Args:
+            batch: Clips or videos.
+            label_weight: Of the heads beside the answers.
+            frozen: The vision tower takes no gradient (and costs no backward pass).
+        """
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
+            seen = self.see(batch)
+        losses = {} if frozen else self._head_losses("seen", self.seen_heads(seen), SEEN_HEADS, batch)
         if not batch.branches.numel():
             return losses | {"loss": sum(losses.values(), torch.zeros(()))}
         answer_at = (batch.targets != IGNORED).int().argmax(-1)
         pads = batch.prefix == self.model.config.video_token_id
         looking = Looking(
-            layers=(self.config.listens_after, self.config.listens_after + 1),
+            listens_after=self.config.listens_after,
             rows=answer_at + torch.arange(answer_at.shape[1], device=answer_at.device) * batch.branches.shape[-1],
             columns=pads[0].nonzero()[:, 0],
             seen=batch.seen,
@@ -144,7 +161,10 @@ class VLMObjective(nn.Module):
             hidden, between = self.read(batch, seen)
         finally:
             _looking.reset(token)
-        losses["looking"] = LOOKING * looking_loss(looking, batch.points)
+        losses["looking"] = LOOKING * looking_loss(looking.asked, batch.points)
+        during, ended = batch.truth.during.flatten(1), batch.truth.ended.flatten(1)
+        recall = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
+        losses["recalling"] = LOOKING * looking_loss(looking.recalled, recall)
         steps = seen.shape[1]
         shown = between[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), steps, -1))
         losses |= self._head_losses("done", self.done_heads(shown), DONE_HEADS, batch)
@@ -218,10 +238,12 @@ class VLMObjective(nn.Module):
         return losses
 
 
-def looking_loss(looking: Looking, points: Bool[Tensor, "videos questions visual"]) -> Float[Tensor, ""]:
-    """Minus the log of the attention that goes where it should; questions about what was never shown do not count."""
-    known = points.any(-1)
-    total = [found.masked_fill(~points, -torch.inf)[known].logsumexp(-1) for found in looking.found]
-    if not known.any() or not total:
-        return torch.zeros((), device=points.device)
+def looking_loss(
+    found: Sequence[Float[Tensor, "videos rows visual"]], right: Bool[Tensor, "videos rows visual"]
+) -> Float[Tensor, ""]:
+    """Minus the log of the attention that goes where it should; rows for which nothing was shown do not count."""
+    known = right.any(-1)
+    if not known.any() or not found:
+        return torch.zeros((), device=right.device)
+    total = [layer.masked_fill(~right, -torch.inf)[known].logsumexp(-1) for layer in found]
     return -torch.cat(total).clamp(min=-20.0).mean()

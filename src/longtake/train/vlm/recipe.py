@@ -20,7 +20,7 @@ class VLMStage:
     """Clips or videos per step."""
     learning_rate: float = 2e-3
     vision_scale: float = 1.0
-    """Learning rate of the vision tower in units of ``learning_rate``."""
+    """Learning rate of the vision tower in units of ``learning_rate``; 0 freezes it."""
     warmup_steps: int = 50
     final_scale: float = 0.05
     """Learning rate at the end of the cosine, in units of ``learning_rate``."""

@@ -66,7 +66,9 @@ class VLMRun(Run):
                 group["weight_decay"] = stage.weight_decay
         self.objective.train()
         with self.accelerator.autocast():
-            losses = self.objective(to(batch, self.accelerator.device), label_weight=stage.label_weight)
+            losses = self.objective(
+                to(batch, self.accelerator.device), label_weight=stage.label_weight, frozen=not stage.vision_scale
+            )
         self.accelerator.backward(losses["loss"])
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), 1.0)
         if not torch.isfinite(losses["loss"]):
@@ -92,7 +94,7 @@ class VLMRun(Run):
 
     def export(self, folder: Path) -> None:
         """The model without its training heads, as a folder of transformers."""
-        save(self.accelerator.unwrap_model(self.objective).model, self.processor, folder)
+        save(self.accelerator.unwrap_model(self.objective).model, self.processor, folder, self.config)
 
 
 def marked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from longtake.data.toybox import KINDS, Script, frame_labels
-from longtake.data.toybox.recall import Recall
+from longtake.data.toybox.recall import Deed, Recall
 from longtake.data.toybox.story import ROW_BORDERS
 from longtake.data.toybox.world import ACTIONS
 
@@ -38,6 +39,10 @@ class Truth:
     """Where it stands or moves, index into REGIONS."""
     done: Float[Tensor, "*batch token actions"]
     """1 for every action that it has ended, 0 for the others."""
+    during: Int[Tensor, "*batch token"]
+    """Number of what it is doing, among all that the toys of the video do."""
+    ended: Int[Tensor, "*batch token"]
+    """Number of what it has ended last; -1 for nothing."""
     offset: Float[Tensor, "*batch token 2"]
     """Its middle within the token, -0.5 to 0.5."""
 
@@ -45,7 +50,7 @@ class Truth:
 def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
     """What is true at ``times`` (seconds) on a grid of ``side`` x ``side`` tokens."""
     labels = frame_labels(script, times)
-    before, visits, done = _history(script, times)
+    history = _history(script, times)
     regions = 2 * np.digitize(labels.y, ROW_BORDERS) + (labels.x >= 0.5)
     column, row = (np.clip((at * side).astype(int), 0, side - 1) for at in (labels.x, labels.y))
     owner = np.full((len(times), side * side), -1)
@@ -71,31 +76,60 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         kind=torch.from_numpy(np.where(owner >= 0, owner, len(KINDS)).astype(np.int64)),
         colour=of_owner(labels.colour),
         action=of_owner(labels.action),
-        before=of_owner(before),
+        before=of_owner(history.before),
         counts=torch.stack(counts, dim=-1),
-        visits=of_owner(np.minimum(visits, MOST_VISITS - 1)),
+        visits=of_owner(np.minimum(history.visits, MOST_VISITS - 1)),
         region=of_owner(regions),
-        done=torch.from_numpy(np.take_along_axis(done, safe[..., None], axis=1).astype(np.float32)),
+        during=of_owner(history.during),
+        ended=of_owner(history.ended),
+        done=torch.from_numpy(np.take_along_axis(history.done, safe[..., None], axis=1).astype(np.float32)),
         offset=torch.from_numpy(offset.astype(np.float32)),
     )
 
 
-def _history(script: Script, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Per time and kind: the last action that had ended, how often it had come on stage, all that it had ended."""
-    before, visits = np.zeros((len(times), len(KINDS)), int), np.zeros((len(times), len(KINDS)), int)
-    done = np.zeros((len(times), len(KINDS), len(ACTIONS)), bool)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _History:
+    """Per time and kind; see ``Truth``."""
+
+    before: np.ndarray
+    visits: np.ndarray
+    done: np.ndarray
+    during: np.ndarray
+    ended: np.ndarray
+
+
+def _history(script: Script, times: np.ndarray) -> _History:
+    shape = (len(times), len(KINDS))
+    history = _History(
+        before=np.zeros(shape, int),
+        visits=np.zeros(shape, int),
+        done=np.zeros((*shape, len(ACTIONS)), bool),
+        during=np.full(shape, IGNORED),
+        ended=np.full(shape, -1),
+    )
     acts = [*script.acts[:-1], (script.acts[-1][0], np.inf)]
-    for toy, (member, deeds) in enumerate(zip(script.cast, Recall(script).deeds, strict=True)):
-        kind = KINDS.index(member.kind)
+    numbered = 0
+    for member, deeds in zip(script.cast, Recall(script).deeds, strict=True):
         present = np.zeros(len(times), bool)
         for act in range(len(acts)) if member.idle else member.acts:
             present |= (times >= acts[act][0] - 1e-6) & (times < acts[act][1] - 1e-6)
-        ends = np.array([deed.end_seconds for deed in deeds])
-        actions = np.array([0, *(ACTIONS.index(deed.action) for deed in deeds)])
+        _fill(history, times, present, KINDS.index(member.kind), deeds, numbered)
         entries = np.array([deed.start_seconds for deed in deeds if deed.action == "enters"])
-        before[present, kind] = actions[np.searchsorted(ends, times[present] + 1e-6, side="right")]
-        for deed in deeds:
-            done[present & (times >= deed.end_seconds - 1e-6), kind, ACTIONS.index(deed.action)] = True
-        on_stage = script.cast[toy].start is not None
-        visits[present, kind] = on_stage + np.searchsorted(entries, times[present] + 1e-6, side="right")
-    return before, visits, done
+        came = np.searchsorted(entries, times[present] + 1e-6, side="right")
+        history.visits[present, KINDS.index(member.kind)] = came + (member.start is not None)
+        numbered += len(deeds)
+    return history
+
+
+def _fill(
+    history: _History, times: np.ndarray, present: np.ndarray, kind: int, deeds: Sequence[Deed], first: int
+) -> None:
+    """What one toy does, ``deeds`` numbered from ``first``."""
+    actions = np.array([0, *(ACTIONS.index(deed.action) for deed in deeds)])
+    over = np.searchsorted(np.array([deed.end_seconds for deed in deeds]), times[present] + 1e-6, side="right")
+    history.before[present, kind] = actions[over]
+    history.ended[present, kind] = np.where(over > 0, first + over - 1, -1)
+    for number, deed in enumerate(deeds):
+        history.done[present & (times >= deed.end_seconds - 1e-6), kind, ACTIONS.index(deed.action)] = True
+        going_on = (times >= deed.start_seconds) & (times <= deed.end_seconds)
+        history.during[present & going_on, kind] = first + number
