@@ -2,8 +2,8 @@
 
 In a process of its own with one thread, in CPU time of that thread. A state is a value, so the states of both moments
 are kept and asked in turn: a slow moment of the machine hits both. An answer is all of ``converse``, the question's
-step and ``words`` tokens, which no end token cuts short. Bounded answers and, beside them, those over the whole detailed
-cache, which grow.
+step and ``words`` tokens, which no end token cuts short. Bounded answers and, beside them, those over the whole
+detailed cache, which grow.
 
 Chunks are put into pages by sixty-fours; the late moment is the first one from ``minutes`` on at which as many chunks
 wait for theirs as at the early one, so that neither has an advantage.
