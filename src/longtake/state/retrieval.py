@@ -160,6 +160,7 @@ def best_chunks(
 
     ``count`` chunks by their match, and those that are always read.
     """
+    queries = queries.detach()  # a choice has no gradient, outside of inference mode too
     total = sum(sheet.lengths.shape[0] for sheet in sheets)
     always = {0, *range(max(0, total - retrieval.num_recent), total)}
     lists = 1 if retrieval.per_layer else queries.shape[0]
