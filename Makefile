@@ -42,6 +42,7 @@ bench: setup
 	OMP_NUM_THREADS=1 $(BIN)/longtake bench scan --json | tee out/bench_scan.json
 	$(BIN)/longtake bench stream --minutes 60 --json | tee out/bench_stream.json
 	$(BIN)/longtake bench kv --json | tee out/bench_kv.json
+	$(BIN)/longtake bench decode --json | tee out/bench_decode.json
 	$(BIN)/longtake bench flops --json | tee out/bench_flops.json
 
 # docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families, docs/flops.md by counting;

@@ -64,7 +64,7 @@ def watched(model: StateKV, stream: Sequence[Segment], state: StateKVState | Non
 @torch.inference_mode()
 def heard(model: StateKV, state: StateKVState, question: str = QUESTION, **options: Any) -> torch.Tensor:
     """Logits right after a question."""
-    return model.converse(state, **options)._hear(question)
+    return model.converse(state, **options).hear(question)
 
 
 @torch.inference_mode()

@@ -13,16 +13,24 @@ import typer
 
 def bench(
     name: Annotated[
-        Literal["scan", "stream", "kv", "flops"],
+        Literal["scan", "stream", "kv", "decode", "flops"],
         typer.Argument(
             help="scan: the SSM against its FFT form. stream: memory and time over a long video. kv: StateKV's time "
-            "per frame early and late, its attention against bare products. flops: StateKV's operations at 512 frames; "
+            "per frame early and late, its attention against bare products. decode: an answer after two minutes and "
+            "after an hour. flops: StateKV's operations at 512 frames; "
             "prints docs/flops.md."
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
-    minutes: Annotated[float, typer.Option(help="For stream: length of the video, at least 3.")] = 60.0,
-    model: Annotated[str, typer.Option(help="For stream: a bundled name or a checkpoint folder.")] = "toybox-sts",
+    minutes: Annotated[float, typer.Option(help="For stream and decode: length of the stream, at least 3.")] = 60.0,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A bundled name or a folder. For stream, else toybox-sts; for decode, else toybox-vlm's sizes with "
+            "random weights.",
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="For stream: folder that keeps the video; else ~/.cache/longtake.")
     ] = None,
@@ -39,7 +47,7 @@ def bench(
         _print_table(result)
 
 
-def _measure(name: str, minutes: float, model: str, folder: Path) -> dict[str, Any]:
+def _measure(name: str, minutes: float, model: str | None, folder: Path) -> dict[str, Any]:
     if name == "scan":
         from longtake.eval.bench_scan import bench_scan
 
@@ -52,9 +60,17 @@ def _measure(name: str, minutes: float, model: str, folder: Path) -> dict[str, A
         from longtake.eval.bench_flops import bench_flops
 
         return bench_flops()
+    if name == "decode":
+        from longtake.eval.bench_decode import DecodeSetting, bench_decode
+
+        return bench_decode(DecodeSetting(model=model or "", minutes=minutes), tell=_tell)
     from longtake.eval.bench_stream import bench_stream
 
-    return bench_stream(minutes, model, folder, tell=lambda line: print(f"longtake: {line}", file=sys.stderr))
+    return bench_stream(minutes, model or "toybox-sts", folder, tell=_tell)
+
+
+def _tell(line: str) -> None:
+    print(f"longtake: {line}", file=sys.stderr)
 
 
 def _cache() -> Path:

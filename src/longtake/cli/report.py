@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from longtake.cli.report_ask import ask
+from longtake.cli.report_bounded import bounded
 
 if TYPE_CHECKING:
     from longtake.train.study import Study
@@ -23,6 +24,7 @@ def report() -> None:
 
 
 app.command()(ask)
+app.command()(bounded)
 
 
 @app.command()

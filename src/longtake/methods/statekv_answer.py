@@ -34,8 +34,8 @@ class Conversation:
         """The answer piece by piece. Closed before its end, or failing, it leaves the conversation as it was before."""
         length, position, done = self.cache.get_seq_length(), self.position, False
         try:
-            logits = self._hear(question)
-            yield from say(logits, self._step, self.family.tokenizer, self.family.eos_token_ids, self.sampling)
+            logits = self.hear(question)
+            yield from say(logits, self.step, self.family.tokenizer, self.family.eos_token_ids, self.sampling)
             done = True
             self.turns += 1
         finally:
@@ -58,7 +58,7 @@ class Conversation:
             raise ConfigError(f"got {len(options)} options, expected two or more to choose from")
         length, position = self.cache.get_seq_length(), self.position
         try:
-            logits = self._hear(question)
+            logits = self.hear(question)
             heard, place = self.cache.get_seq_length(), self.position
             scores: list[float] = []
             for option in options:
@@ -72,12 +72,14 @@ class Conversation:
         best = max(range(len(shares)), key=shares.__getitem__)
         return Answer(text=options[best], choice=best, probabilities=tuple(shares), at_seconds=self.at_seconds)
 
-    def _hear(self, question: str) -> Tensor:
+    def hear(self, question: str) -> Tensor:
+        """Take a question in: logits of the answer's first token."""
         chunk = self.family.question(question, position=self.position, first=self.turns == 0)
         ask_anew(self.cache)
         return self._take_in(chunk)[-1]
 
-    def _step(self, token: int) -> Tensor:
+    def step(self, token: int) -> Tensor:
+        """Take a token of the answer in: logits of the next one."""
         chunk = self.family.words(torch.tensor([[token]], device=self.family.device), position=self.position)
         return self._take_in(chunk)[-1]
 

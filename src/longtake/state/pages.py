@@ -3,7 +3,7 @@
 A chunk comes as a page of its own. Whenever there are ``PAGE_CHUNKS`` of those they are joined, once, into one page. So
 what a chunk costs does not depend on how many there were, and sizes are kept rather than counted. A page never changes;
 where tokens are no longer read, or lie elsewhere than where they were written, its tables say so. Summaries of chunks
-lie together on shelves of 1, 8, 64 ... pages, so that looking through them takes few steps.
+lie together on shelves of 1, 2, 4 ... pages, so that looking through them takes few steps.
 
 Growth: with every token, up to the limit that ``added`` is given; in memory, or on disk but for the summaries.
 """
@@ -25,7 +25,7 @@ from longtake.state.disk import DiskRows, written
 from longtake.state.rows import Int8Rows, Rows, in_8_bits, joined
 
 PAGE_CHUNKS = 64
-SHELF_PAGES = 8
+SHELF_PAGES = 2
 """So many shelves of one size become one of the next."""
 
 Summarise: TypeAlias = Callable[
@@ -258,6 +258,27 @@ def settled(detailed: Detailed, tier: Tier) -> Detailed:
     return _of_pages([*pages, *detailed.recent])
 
 
+def resummarised(detailed: Detailed, summarise: Summarise) -> Detailed:
+    """The same chunks, found by other summaries."""
+
+    def anew(page: Page) -> Page:
+        parts: list[Tensor] = []
+        for first, stop in itertools.pairwise(page.borders()):
+            layers = [page.rows.read(layer, slice(None), first, stop)[0] for layer in range(page.shelf.shape[0])]
+            parts.append(summarise(torch.stack(layers)))
+        return replace(page, shelf=torch.stack(parts, dim=3), shelf_first=0)
+
+    pages: tuple[Page, ...] = ()
+    for page in detailed.pages:
+        pages = _shelved((*pages, anew(page)))
+    return Detailed(
+        pages=pages,
+        recent=tuple(map(anew, detailed.recent)),
+        page_bytes=sum(page.num_bytes for page in pages),
+        page_stored_bytes=sum(page.stored_bytes for page in pages),
+    )
+
+
 def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
     """``(first, stop, turn)`` of tokens that can be read at once: of all chunks, or of those given in order."""
     borders, found = page.borders(), list[tuple[int, int, int]]()
@@ -271,7 +292,7 @@ def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int
 
 
 def _shelved(pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """The summaries of the last 8, 64 ... pages on one shelf whenever there are so many more."""
+    """The summaries of the last 2, 4 ... pages on one shelf whenever there are so many more."""
     size = 1
     while not len(pages) % (size * SHELF_PAGES):
         size *= SHELF_PAGES

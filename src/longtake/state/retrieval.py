@@ -12,6 +12,7 @@ Source: docs/papers.md, StateKV ("bounded answering" is ours).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast
@@ -43,7 +44,7 @@ class Retrieval:
     match: Match
     per_layer: bool = True
     """One choice for all KV heads of a layer; False: one per KV head."""
-    pool: int = 256
+    pool: int = 128
     """So many candidates, by the mean key alone, are matched; all, while there are no more than that."""
     num_recent: int = 4
     """So many of the newest chunks, and the first one, are always read."""
@@ -159,6 +160,7 @@ def best_chunks(
 
     ``count`` chunks by their match, and those that are always read.
     """
+    queries = queries.detach()  # a choice has no gradient, outside of inference mode too
     total = sum(sheet.lengths.shape[0] for sheet in sheets)
     always = {0, *range(max(0, total - retrieval.num_recent), total)}
     lists = 1 if retrieval.per_layer else queries.shape[0]
@@ -181,8 +183,9 @@ def _candidates(
     numbers = free.nonzero()[:, 0]
     if numbers.shape[0] <= pool:
         return numbers
-    probe = queries.sum(1)[..., None]
-    scores = torch.cat([(_means(sheet, layer, turn).to(probe.dtype) @ probe)[..., 0] for sheet in sheets], dim=1)
+    probe = queries.sum(1)[:, None]
+    # a row times a matrix: faster than a matrix times a column
+    scores = torch.cat([(probe @ _means(sheet, layer, turn).to(probe.dtype).mT)[:, 0] for sheet in sheets], dim=1)
     heads = scores.shape[0]
     best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=1).indices
     chosen = torch.zeros_like(free)
@@ -198,19 +201,22 @@ def _means(sheet: Sheet, layer: int, turn: Turn) -> Float[Tensor, "kv_heads chun
 def _matched(
     sheets: list[Sheet], layer: int, queries: Tensor, candidates: Int[Tensor, " candidates"], match: Match, turn: Turn
 ) -> Float[Tensor, "kv_heads candidates"]:
-    """The mean key is turned where the keys have to be; what else is known of them is taken as it is."""
+    """The mean key is turned where the keys have to be; what else is known of them is taken as it is.
+
+    Candidates come in order, so each sheet has a stretch of them.
+    """
+    borders = list(itertools.accumulate((sheet.lengths.shape[0] for sheet in sheets), initial=0))
+    cuts = torch.searchsorted(candidates, torch.tensor(borders, device=candidates.device))
+    found = cast("list[int]", cuts.tolist())  # pyright: ignore[reportUnknownMemberType]
     picked: list[Tensor] = []
     lengths: list[Tensor] = []
-    first = 0
-    for sheet in sheets:
-        stop = first + sheet.lengths.shape[0]
-        inside = candidates[(candidates >= first) & (candidates < stop)] - first
-        if inside.shape[0]:
+    for sheet, first, (start, stop) in zip(sheets, borders, itertools.pairwise(found), strict=False):
+        if start < stop:
+            inside = candidates[start:stop] - first
             summaries = sheet.summary[layer].index_select(2, inside)
             if sheet.turns is not None:
                 means = turn(summaries[:, 0], sheet.turns[inside])
                 summaries = torch.cat([means[:, None], summaries[:, 1:]], dim=1)
             picked.append(summaries)
             lengths.append(sheet.lengths[inside])
-        first = stop
     return match(queries, torch.cat(picked, dim=2).to(queries.dtype), torch.cat(lengths))
