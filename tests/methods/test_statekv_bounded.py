@@ -47,7 +47,7 @@ def test_read_keys_are_first_newest_chosen_and_carried_each_once(policy: str) ->
         [page.rows.read(1, slice(None), 0, sum(page.lengths))[0] for page in kv.detailed.all_pages()], dim=1
     )
     (keys, _), hidden = past.choose(1, query, 0.25)
-    queries = (query * 0.25).unflatten(0, (2, -1)).flatten(1, 2)
+    queries = (query * 0.25).unflatten(0, (2, -1))
     (chunks,) = best_chunks(past.sheets, 1, queries, model.retrieval, model._turn, 3)
     assert {0, *range(LONG - 3, LONG + 1)} < set(chunks)
     assert len(chunks) == 1 + 4 + 3
@@ -121,7 +121,7 @@ def test_every_retrieval_finds_the_chunk_that_receives_the_attention(retrieval: 
     queries = 20 * sheets[0].summary[layer, :, 0, target][:, None].expand(-1, 5, -1)
     for per_layer in (True, False):
         one = replace(retrieval, per_layer=per_layer)
-        for chunks in best_chunks(sheets, layer, queries, one, model._turn, 2):
+        for chunks in best_chunks(sheets, layer, queries[:, None], one, model._turn, 2):
             assert len(chunks) == 1 + 4 + 2
         scores = retrieval.match(queries, sheets[0].summary[layer], sheets[0].lengths)
         assert scores.shape == (2, 31)
@@ -153,7 +153,7 @@ def test_pool_by_mean_key_keeps_the_best() -> None:
     model = bounded(retrieval=RETRIEVALS["mean"])
     sheets = sheets_of(watched(model, segments(model, LONG)).kv.detailed)
     for layer in range(family().num_layers):
-        queries = torch.randn(2, 5, 16)
+        queries = torch.randn(2, 1, 1, 16)
         narrow, wide = (
             best_chunks(sheets, layer, queries, replace(RETRIEVALS["mean"], pool=pool, per_layer=False), model._turn, 5)
             for pool in (12, 1000)

@@ -49,7 +49,7 @@ class BoundedPast:
     ) -> tuple[Past, Bool[Tensor, "kv_heads past"] | None]:
         """Keys and values for a question, and which of them each KV head is not to see."""
         kv_heads = self.kv.carried.keys.shape[1]
-        queries = (query * scaling).unflatten(0, (kv_heads, -1)).flatten(1, 2)
+        queries = (query * scaling).unflatten(0, (kv_heads, -1))
         queries = queries if queries.dtype == torch.float64 else queries.float()
         lists = best_chunks(self.sheets, layer, queries, self.retrieval, self.turn, self.num_chunks)
         spans = [self._spans(chunks) for chunks in lists]

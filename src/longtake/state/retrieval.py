@@ -5,7 +5,8 @@ exactly the mean of the scores that the query has with the chunk's keys: nothing
 of the keys beside their mean, the attention that the whole chunk would receive is known to the second order
 (``expected_share``).
 
-Time: one product with each chunk's mean key finds ``pool`` candidates; all else looks at those only.
+Time: one product of each chunk's mean key with the queries of the question's last token, where a model makes up its
+mind, finds ``pool`` candidates; all else looks at those only.
 
 Source: docs/papers.md, StateKV ("bounded answering" is ours).
 """
@@ -151,7 +152,7 @@ def _sheet(shelf: Tensor, first: int, pages: list[Page]) -> Sheet:
 def best_chunks(
     sheets: list[Sheet],
     layer: int,
-    queries: Float[Tensor, "kv_heads queries head_dim"],
+    queries: Float[Tensor, "kv_heads group tokens head_dim"],
     retrieval: Retrieval,
     turn: Turn,
     count: int,
@@ -160,7 +161,8 @@ def best_chunks(
 
     ``count`` chunks by their match, and those that are always read.
     """
-    queries = queries.detach()  # a choice has no gradient, outside of inference mode too
+    last = queries[:, :, -1].detach()  # a choice has no gradient, outside of inference mode too
+    queries = queries.detach().flatten(1, 2)
     total = sum(sheet.lengths.shape[0] for sheet in sheets)
     always = {0, *range(max(0, total - retrieval.num_recent), total)}
     lists = 1 if retrieval.per_layer else queries.shape[0]
@@ -168,7 +170,7 @@ def best_chunks(
         return [list(range(total))] * lists
     free = torch.ones(total, dtype=torch.bool, device=queries.device)
     free[list(always)] = False
-    candidates = _candidates(sheets, layer, queries, free, max(retrieval.pool, count), turn)
+    candidates = _candidates(sheets, layer, last, free, max(retrieval.pool, count), turn)
     scores = _matched(sheets, layer, queries, candidates, retrieval.match, turn)
     scores = scores.sum(0, keepdim=True) if retrieval.per_layer else scores
     best = candidates[scores.topk(min(count, candidates.shape[0]), dim=-1).indices]
@@ -177,17 +179,21 @@ def best_chunks(
 
 
 def _candidates(
-    sheets: list[Sheet], layer: int, queries: Tensor, free: Bool[Tensor, " chunks"], pool: int, turn: Turn
+    sheets: list[Sheet],
+    layer: int,
+    last: Float[Tensor, "kv_heads group head_dim"],
+    free: Bool[Tensor, " chunks"],
+    pool: int,
+    turn: Turn,
 ) -> Int[Tensor, " candidates"]:
-    """The free chunks whose mean key agrees best with the sum of the queries, an equal share of them by each head."""
+    """The free chunks whose mean key agrees best with the last token's queries, an equal share of them by each head."""
     numbers = free.nonzero()[:, 0]
     if numbers.shape[0] <= pool:
         return numbers
-    probe = queries.sum(1)[:, None]
-    # a row times a matrix: faster than a matrix times a column
-    scores = torch.cat([(probe @ _means(sheet, layer, turn).to(probe.dtype).mT)[:, 0] for sheet in sheets], dim=1)
-    heads = scores.shape[0]
-    best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=1).indices
+    # rows times a matrix: faster than a matrix times columns
+    scores = torch.cat([last @ _means(sheet, layer, turn).to(last.dtype).mT for sheet in sheets], dim=2)
+    heads = scores.shape[0] * scores.shape[1]
+    best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=2).indices
     chosen = torch.zeros_like(free)
     chosen[best.flatten()] = True
     return (chosen & free).nonzero()[:, 0]
