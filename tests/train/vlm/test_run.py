@@ -66,8 +66,14 @@ def test_another_run_is_gone_on_from(tmp_path: Path) -> None:
         pass
     first, second = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("first", "second"))
     assert all(torch.allclose(tensor, second[name], atol=1e-6, rtol=1e-2) for name, tensor in first.items())
-    with pytest.raises(CheckpointError, match="no run with a checkpoint"):
-        next(train(replace(short, start_from="nowhere"), tmp_path / "third"))
+    of_model = replace(short, start_from=str(tmp_path / "first" / "model"))
+    for _ in train(of_model, tmp_path / "third"):
+        pass
+    third = load_file(tmp_path / "third" / "model" / "model.safetensors")
+    assert all(torch.allclose(tensor, third[name], atol=1e-6, rtol=1e-2) for name, tensor in first.items())
+    for place, words in ((tmp_path, "neither a run nor a model folder"), ("nowhere", "no model 'nowhere'")):
+        with pytest.raises(CheckpointError, match=words):
+            next(train(replace(short, start_from=str(place)), tmp_path / "fourth"))
 
 
 def test_stages_that_cannot_work_are_refused() -> None:

@@ -54,7 +54,7 @@ class VLMRecipe:
     """Fields of ``VLMConfig`` that differ from its defaults."""
     stages: tuple[VLMStage, ...] = ()
     start_from: str = ""
-    """Run whose weights, training heads included, are taken to begin with."""
+    """Run, model folder or bundled name whose weights are taken where names and shapes agree."""
     evaluate_every: int = 250
     """Steps between scores on validation videos."""
     evaluate_videos: int = 12

@@ -13,6 +13,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from longtake import hub
 from longtake.config import from_dict
 from longtake.errors import CheckpointError, ConfigError
 from longtake.train.loop import Place, Run, learning_rate
@@ -36,7 +37,7 @@ class VLMRun(Run):
         self.processor = build_processor(self.config, question_words())
         objective = VLMObjective(build_model(self.config, self.processor.tokenizer), self.config)
         if recipe.start_from:
-            start_from(objective, Path(recipe.start_from))
+            start_from(objective, hub.find(recipe.start_from))
         matrices, rest = split_parameters(objective)
         muon = torch.optim.Muon(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
         adamw = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98))
@@ -124,15 +125,18 @@ def split_parameters(objective: nn.Module) -> tuple[list[dict[str, Any]], list[d
 
 
 def start_from(objective: nn.Module, folder: Path) -> None:
-    """Take over another run's weights, training heads included, where name and shape agree."""
+    """Take over weights where name and shape agree: of a run (training heads too) or of a saved model."""
     from safetensors.torch import load_file
 
-    weights = folder / "checkpoint" / "model.safetensors"
-    if not weights.is_file():
-        raise CheckpointError(f"start_from {folder}: no run with a checkpoint there; train that recipe before")
+    places = (folder / "checkpoint" / "model.safetensors", folder / "model.safetensors")
+    found = next((path for path in places if path.is_file()), None)
+    if found is None:
+        raise CheckpointError(f"start_from {folder}: neither a run nor a model folder; train that recipe before")
+    weights = load_file(found)
+    if found == places[1]:
+        weights = {f"model.{name}": tensor for name, tensor in weights.items()}
     own = objective.state_dict()
-    found = load_file(weights)
-    fitting = {name: part for name, part in found.items() if name in own and own[name].shape == part.shape}
+    fitting = {name: part for name, part in weights.items() if name in own and own[name].shape == part.shape}
     if not fitting:
         raise CheckpointError(f"start_from {folder}: none of its weights fits; it was trained for another model")
     objective.load_state_dict(fitting, strict=False)
