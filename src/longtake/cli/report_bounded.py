@@ -23,19 +23,16 @@ def bounded(
     """Ask the same questions of whole and of bounded answers, by every retrieval and several numbers of chunks."""
     from longtake.cli.evaluate import bar
     from longtake.cli.evaluate_ask import rendered, seconds_of
-    from longtake.errors import ConfigError
     from longtake.eval.ask import text_only_of_toybox
     from longtake.eval.ask_bounded import run_ways, ways
     from longtake.eval.ask_bounded_report import BoundedReport, markdown, picture
     from longtake.eval.ask_run import without_video
+    from longtake.eval.ask_sweep import policies_of
     from longtake.files import write_whole
     from longtake.hub import load
-    from longtake.methods.statekv import StateKV
 
     span = seconds_of(seconds)
-    speaker = load(model)
-    if not isinstance(speaker, StateKV):
-        raise ConfigError(f"{model} is a {type(speaker).__name__}, bounded answers are those of a video VLM (StateKV)")
+    speaker = policies_of(load(model), model)
     output.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         test = rendered(videos, seed, span, stack)

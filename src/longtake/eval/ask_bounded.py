@@ -6,19 +6,18 @@ the decoder sees, so the state of one serves all, with the summaries made anew f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import thread_time
 
 import torch
 
 from longtake.eval.ask import Marked
-from longtake.eval.ask_data import AskData, AskedQuestion
-from longtake.eval.ask_sweep import read
+from longtake.eval.ask_data import AskData
+from longtake.eval.ask_sweep import marks, read, taken_in
 from longtake.methods.statekv import StateKV, StateKVState
 from longtake.state.pages import resummarised
 from longtake.state.retrieval import RETRIEVALS
-from longtake.types import Segment
 
 CHUNKS = (8, 16, 32, 64)
 
@@ -67,21 +66,22 @@ def run_ways(
     model: StateKV, data: AskData, wanted: Sequence[Way], on_video: Callable[[int], None] = lambda _: None
 ) -> dict[Way, Answered]:
     """Answers of every way; each video is read once, and taken in once per policy."""
-    marks: dict[Way, list[Marked]] = {way: [] for way in wanted}
+    found: dict[Way, list[Marked]] = {way: [] for way in wanted}
     seconds = dict.fromkeys(wanted, 0.0)
     for done, (video, path) in enumerate(data.videos.items()):
         on_video(done)
         seen = read(path, model)
         for policy in dict.fromkeys(way.policy for way in wanted):
-            state = _taken_in(_runner(model, Way(policy=policy)), seen)
+            state = taken_in(_runner(model, Way(policy=policy)), seen)
             mine = [way for way in wanted if way.policy == policy]
             ready = {name: _found_by(state, name) for name in {way.retrieve for way in mine}}
             for way in mine:
                 started = thread_time()
-                marks[way] += _marks(_runner(model, way), ready[way.retrieve], way, video, data.questions[video])
+                runner, state, asked = _runner(model, way), ready[way.retrieve], data.questions[video]
+                found[way] += marks(runner, state, video, asked, bounded=bool(way.retrieve))
                 seconds[way] += thread_time() - started
     on_video(len(data.videos))
-    return {way: Answered(marks=marks[way], seconds=seconds[way] / max(1, len(marks[way]))) for way in wanted}
+    return {way: Answered(marks=found[way], seconds=seconds[way] / max(1, len(found[way]))) for way in wanted}
 
 
 def _runner(model: StateKV, way: Way) -> StateKV:
@@ -91,14 +91,6 @@ def _runner(model: StateKV, way: Way) -> StateKV:
     return StateKV(model.family, config, retrieval=replace(RETRIEVALS[way.retrieve], per_layer=way.per_layer))
 
 
-def _taken_in(runner: StateKV, seen: Sequence[Segment]) -> StateKVState:
-    with torch.inference_mode():
-        state = runner.init_state()
-        for segment in seen:
-            state = runner.advance(state, segment)
-    return state
-
-
 def _found_by(state: StateKVState, retrieve: str) -> StateKVState:
     """The same moment, with what that retrieval finds chunks by."""
     if not retrieve:
@@ -106,13 +98,3 @@ def _found_by(state: StateKVState, retrieve: str) -> StateKVState:
     with torch.inference_mode():
         detailed = resummarised(state.kv.detailed, RETRIEVALS[retrieve].summarise)
     return replace(state, kv=replace(state.kv, detailed=detailed))
-
-
-def _marks(
-    runner: StateKV, state: StateKVState, way: Way, video: str, questions: Sequence[AskedQuestion]
-) -> Iterator[Marked]:
-    """Every question by itself when the video has ended."""
-    with torch.inference_mode():
-        for question in questions:
-            answer = runner.converse(state, bounded=bool(way.retrieve)).answer(question.question)
-            yield Marked(video=video, question=question, said=answer.text, flags=answer.flags)

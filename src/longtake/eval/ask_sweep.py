@@ -18,7 +18,7 @@ from longtake.eval.ask import Marked
 from longtake.eval.ask_data import AskData, AskedQuestion
 from longtake.eval.caption_data import MAX_PROCESSES
 from longtake.hub import load
-from longtake.methods.statekv import StateKV
+from longtake.methods.statekv import StateKV, StateKVState
 from longtake.types import Segment
 from longtake.video import segments
 
@@ -109,7 +109,7 @@ def try_all(
     for trial in wanted:
         budget = max(1, round(trial.share * num_tokens))
         runner = StateKV(model.family, replace(model.config, **{"budget": budget, **trial.settings}))
-        found.append(list(marks(runner, seen, video, questions)))
+        found.append(list(marks(runner, taken_in(runner, seen), video, questions)))
     return found
 
 
@@ -130,12 +130,20 @@ def tokens_of(model: StateKV, seen: Sequence[Segment]) -> int:
     return total
 
 
-def marks(model: StateKV, seen: Sequence[Segment], video: str, questions: Sequence[AskedQuestion]) -> Iterator[Marked]:
-    """Every question asked by itself when the video has ended."""
+def taken_in(model: StateKV, seen: Sequence[Segment]) -> StateKVState:
+    """The state at the end of a video."""
     with torch.inference_mode():
         state = model.init_state()
         for segment in seen:
             state = model.advance(state, segment)
+    return state
+
+
+def marks(
+    model: StateKV, state: StateKVState, video: str, questions: Sequence[AskedQuestion], *, bounded: bool | None = None
+) -> Iterator[Marked]:
+    """Every question asked by itself when the video has ended; ``bounded`` as for ``StateKV.converse``."""
+    with torch.inference_mode():
         for question in questions:
-            answer = model.converse(state).answer(question.question)
+            answer = model.converse(state, bounded=bounded).answer(question.question)
             yield Marked(video=video, question=question, said=answer.text, flags=answer.flags)
