@@ -132,8 +132,10 @@ class Clips(Dataset[Batch]):
 
     def _moment(self, script: Script, dice: Dice) -> float:
         latest = script.seconds - self.config.step_seconds
-        if script.events and dice.chance(0.75):
-            event = dice.pick(script.events)
+        if script.events and dice.chance(0.85):
+            # rare actions as often as common ones: events follow the story, which has few of some
+            action = dice.pick(sorted({event.action for event in script.events}))
+            event = dice.pick([event for event in script.events if event.action == action])
             return min(latest, max(0.0, dice.uniform(event.start_seconds - 0.75, event.end_seconds - 0.5)))
         return dice.uniform(0.0, latest)
 

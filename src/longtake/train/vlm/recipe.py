@@ -55,6 +55,8 @@ class VLMRecipe:
     stages: tuple[VLMStage, ...] = ()
     start_from: str = ""
     """Run, model folder or bundled name whose weights are taken where names and shapes agree."""
+    average: float = 0.0
+    """Decay per step of the running mean of the weights, which is what is scored and written; 0 takes them as they are."""
     evaluate_every: int = 250
     """Steps between scores on validation videos."""
     evaluate_videos: int = 12
@@ -66,5 +68,7 @@ class VLMRecipe:
     def __post_init__(self) -> None:
         if not self.stages:
             raise ConfigError(f"recipe {self.name} has no stages; add at least one [[stages]] table")
+        if not 0 <= self.average < 1:
+            raise ConfigError(f"recipe {self.name}: average is {self.average}, expected 0 to below 1")
         if len({stage.name for stage in self.stages}) < len(self.stages):
             raise ConfigError(f"recipe {self.name}: two stages have one name; their material would be the same")

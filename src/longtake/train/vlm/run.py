@@ -7,11 +7,12 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from longtake import hub
 from longtake.config import from_dict
@@ -42,6 +43,9 @@ class VLMRun(Run):
         muon = torch.optim.Muon(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
         adamw = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98))
         self.objective, self.muon, self.adamw = self.accelerator.prepare(objective, muon, adamw)
+        mean = get_ema_multi_avg_fn(recipe.average)
+        self.averaged = AveragedModel(self.accelerator.unwrap_model(self.objective), multi_avg_fn=mean)
+        self.accelerator.register_for_checkpointing(self.averaged)
 
     def stage_data(self, stage: VLMStage, split: str) -> Clips | Films:
         seed = self.recipe.seed * 1000 + zlib.crc32(f"{split} {stage.name}".encode()) % 1000
@@ -79,12 +83,16 @@ class VLMRun(Run):
         for optimizer in (self.muon, self.adamw):
             optimizer.step()
             optimizer.zero_grad()
+        self.averaged.update_parameters(self.accelerator.unwrap_model(self.objective))
         values = {name: round(value.item(), 5) for name, value in losses.items()}
         return values | {"gradient_norm": round(float(norm or 0.0), 4), "learning_rate": rate}
 
     def scores(self, stage: VLMStage) -> dict[str, float]:
-        """Share of answers whose every token is the most probable one, over unseen videos of the stage's lengths."""
-        objective = self.accelerator.unwrap_model(self.objective).eval()
+        """Share of answers whose every token is the most probable one, over unseen videos of the stage's lengths.
+
+        The weights are the running mean, which is what ``export`` writes.
+        """
+        objective = cast(VLMObjective, self.averaged.module).eval()
         data = self.stage_data(stage, "valid")
         right: dict[str, list[float]] = defaultdict(list)
         for index in range(-(-self.recipe.evaluate_videos // stage.batch_size)):
@@ -95,7 +103,7 @@ class VLMRun(Run):
 
     def export(self, folder: Path) -> None:
         """The model without its training heads, as a folder of transformers."""
-        save(self.accelerator.unwrap_model(self.objective).model, self.processor, folder, self.config)
+        save(cast(VLMObjective, self.averaged.module).model, self.processor, folder, self.config)
 
 
 def marked(
