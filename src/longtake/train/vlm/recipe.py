@@ -56,7 +56,7 @@ class VLMRecipe:
     start_from: str = ""
     """Run, model folder or bundled name whose weights are taken where names and shapes agree."""
     average: float = 0.0
-    """Decay per step of the running mean of the weights, which is what is scored and written; 0 takes them as they are."""
+    """Decay per step of the running mean of the weights, which is scored and written; 0 takes them as they are."""
     evaluate_every: int = 250
     """Steps between scores on validation videos."""
     evaluate_videos: int = 12
