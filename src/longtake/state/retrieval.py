@@ -190,8 +190,8 @@ def _candidates(
     numbers = free.nonzero()[:, 0]
     if numbers.shape[0] <= pool:
         return numbers
-    # rows times a matrix: faster than a matrix times columns
-    scores = torch.cat([last @ _means(sheet, layer, turn).to(last.dtype).mT for sheet in sheets], dim=2)
+    # rows times a matrix: faster than a matrix times columns; float32: CPUs multiply so few rows faster than in bfloat16
+    scores = torch.cat([last.float() @ _means(sheet, layer, turn).float().mT for sheet in sheets], dim=2)
     heads = scores.shape[0] * scores.shape[1]
     best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=2).indices
     chosen = torch.zeros_like(free)

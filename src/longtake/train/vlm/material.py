@@ -242,7 +242,9 @@ class Films(Dataset[Batch]):
     def _questions(self, script: Script, steps: int, dice: Dice) -> list[Asked]:
         """Questions after some of the steps; fewer different ones are asked more than once."""
         recall = Recall(script)
-        moments = [steps - 1, *(dice.integer(steps // 4, steps - 1) for _ in range(self.moments - 1))]
+        late = self.moments // 2  # there is more to remember
+        firsts = [steps // 4] * (self.moments - late) + [3 * steps // 4] * (late - 1)
+        moments = [steps - 1, *(dice.integer(first, steps - 1) for first in firsts)]
         asked: list[Asked] = []
         for step in moments:
             drafts = list(recall.drafts((step + 1) * self.config.step_seconds, dice))

@@ -20,7 +20,13 @@ from longtake.train.vlm.build import VLMConfig
 from longtake.train.vlm.material import Batch, branch_mask
 from longtake.train.vlm.truth import IGNORED, MOST_COUNTS, MOST_VISITS
 
-SEEN_HEADS = {"kind": len(KINDS) + 1, "colour": len(COLOURS), "action": len(ACTIONS), "offset": 2}
+SEEN_HEADS = {
+    "kind": len(KINDS) + 1,
+    "colour": len(COLOURS),
+    "action": len(ACTIONS),
+    "offset": 2,
+    "region": len(REGIONS),
+}
 DONE_HEADS = {
     "kind": len(KINDS) + 1,
     "action": len(ACTIONS),
