@@ -190,7 +190,7 @@ def _candidates(
     numbers = free.nonzero()[:, 0]
     if numbers.shape[0] <= pool:
         return numbers
-    # rows times a matrix: faster than a matrix times columns; float32: CPUs multiply so few rows faster than in bfloat16
+    # rows times a matrix, faster than a matrix times columns; CPUs multiply so few rows faster in float32
     scores = torch.cat([last.float() @ _means(sheet, layer, turn).float().mT for sheet in sheets], dim=2)
     heads = scores.shape[0] * scores.shape[1]
     best = scores.masked_fill(~free, -torch.inf).topk(max(1, pool // heads), dim=2).indices
