@@ -33,7 +33,10 @@ def _what(error: Any) -> str:
     cause: Any = getattr(error, "__cause__", None)
     refused = cause.errors()[0] if param is not None and hasattr(cause, "errors") else {}
     if expected := _EXPECTED.get(refused.get("type", "")):
-        name = next((name for name in param.opts if name.startswith("--")), str(param.name).upper())
         bounds = {key: f"{bound:g}" for key, bound in refused.get("ctx", {}).items() if isinstance(bound, (int, float))}
-        return f"{name} is {str(refused['input'])[:40]!r}, expected {expected.format(**bounds)}"
+        return f"{_name(param)} is {str(refused['input'])[:40]!r}, expected {expected.format(**bounds)}"
     return error.format_message().replace("Value error, ", "").removeprefix("Invalid value: ")
+
+
+def _name(param: Any) -> str:
+    return next((name for name in param.opts if name.startswith("--")), str(param.name).upper())
