@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 
@@ -76,6 +77,30 @@ def test_commands_in_examples_exist(path: Path) -> None:
 
     shown = re.findall(r"^longtake ([a-z]+)\b", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert [command for command in shown if command not in COMMANDS] == []
+
+
+def test_settings_of_ask_stand_in_their_page_with_their_defaults() -> None:
+    from longtake.methods.statekv_config import StateKVConfig
+
+    page = (ROOT / "docs" / "ask.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^|]*)` \|", page, flags=re.MULTILINE))
+    config = StateKVConfig()
+    assert rows == {field.name: str(getattr(config, field.name)) for field in fields(StateKVConfig)}
+
+
+def test_defaults_in_the_help_of_ask_are_those_of_the_code() -> None:
+    from longtake.methods.statekv_config import StateKVConfig
+    from longtake.vlm.decode import Sampling
+
+    page = " ".join((ROOT / "tests" / "golden" / "help" / "longtake-ask.txt").read_text(encoding="utf-8").split())
+    for name in ("policy", "select", "sinks", "budget", "fps", "max_new_tokens"):
+        default = getattr(StateKVConfig(), name)
+        option = page.partition(f"--{name.replace('_', '-')} ")[2]
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+        assert re.match(r"[^\]]*\[default: the model's, else ([^\]]+)\]", option)[1] == shown, name  # type: ignore[index]
+    for name in ("temperature", "top_k", "top_p", "seed"):
+        option = page.partition(f"--{name.replace('_', '-')} ")[2]
+        assert re.match(r"[^\]]*\[default: ([^\]]+)\]", option)[1] == f"{getattr(Sampling(), name):g}", name  # type: ignore[index]
 
 
 def test_readme_opens_with_the_two_commands() -> None:

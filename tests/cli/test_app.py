@@ -108,6 +108,48 @@ def test_wrong_usage_exits_with_two(arguments: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (
+            ["ask", "x.mp4", "what?", "--budget", "abc"],
+            "--budget is 'abc', expected a whole number; see longtake ask -h",
+        ),
+        (
+            ["ask", "x.mp4", "what?", "--height", "1.5"],
+            "--height is '1.5', expected a whole number; see longtake ask -h",
+        ),
+        (["ask", "x.mp4", "what?", "--at", "soon"], "--at is 'soon', expected a number; see longtake ask -h"),
+        (["ask", "x.mp4", "what?", "--timeout", "0"], "--timeout is '0', expected 0.1 or more; see longtake ask -h"),
+        (
+            ["ask", "x.mp4", "what?", "--timeout", "inf"],
+            "--timeout is 'inf', expected 86400 or less; see longtake ask -h",
+        ),
+        (["caption", "x.mp4", "--fps", "fast"], "--fps is 'fast', expected a number; see longtake caption -h"),
+        (["caption", "x.mp4", "--fps", "0"], "--fps is '0', expected 0.001 or more; see longtake caption -h"),
+        (["toybox", "make", "x", "--videos", "x", "--seed", "3"], "--videos is 'x', expected a whole number; see"),
+        (["ask", "x.mp4"], "Missing argument 'QUESTION'; see longtake ask -h"),
+        (["ask", "x.mp4", "what?", "--policy", "newest"], "'newest' is not one of 'statekv', 'sink-recency'"),
+        (["models", "show"], "models show NAME, or models list; see longtake models -h"),
+        (["ask", "x.mp4", "what?", "--choose-by", "generation"], "--choose-by goes with --choice"),
+        (["ask", "x.mp4", "what?", "--choice", "a", "--choice", "b", "--stop", "x"], "--stop: a choice by likelihood"),
+        (
+            ["ask", "x.mp4", "what?", "--top-k", "3", "--seed", "1"],
+            "--top-k, --seed: nothing is sampled at temperature 0",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line_in_our_words(
+    arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("longtake: ")
+    assert line in err
+    assert "Input should" not in err
+
+
 @pytest.mark.usefixtures("broken")
 def test_error_of_ours_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["doctor"]) == 1

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.vlm.folders import SETTINGS, write_folder
 
 from longtake import hub
 from longtake.cli.app import run
@@ -59,6 +60,20 @@ def test_models_show_builds_the_paper_model_without_memory(capsys: pytest.Captur
 def test_models_show_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["models", "show", "sts-large"]) == 0
     assert "parameters: vision" in capsys.readouterr().out
+
+
+def test_models_show_tells_the_carried_state_apart_from_what_answers_are_read_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path / "tiny-vlm", **SETTINGS)
+    assert run(["models", "show", str(folder), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert 0 < facts["state_bytes"] < 1_000_000
+    assert facts["detailed_bytes"] == facts["settings"]["detailed_bytes"]
+    assert run(["models", "show", str(folder)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "kB, however long the video" in text
+    assert "grows with the video up to 8.6 GB" in text
 
 
 @pytest.mark.usefixtures("folder")

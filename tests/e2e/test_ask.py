@@ -126,10 +126,29 @@ def test_answer_as_of_a_moment_is_that_of_a_film_read_so_far(ask: Run) -> None:
     assert then["seen_seconds"] == 6.0, "the rest of the film is not read for this"
 
 
+def test_text_says_the_moment_that_it_is_really_as_of(ask: Run) -> None:
+    told_as_of = "longtake: answered as of 5 s, the last step that was complete by 5.4 s"
+    assert told_as_of in ask(QUESTION, "--at", "5.4", "--quiet").err.splitlines()
+    assert "as of" not in ask(QUESTION, "--at", "5", "--quiet").err
+
+
+def test_answer_without_a_word_is_flagged(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.PreTrainedTokenizerBase.decode", lambda self, tokens, **_: " \n")
+    (line,) = told(ask(QUESTION, "--json", "--max-new-tokens", "3"))
+    assert (line["answer"], line["flags"]) == ("", ["length", "empty"])
+    assert "longtake: the answer is empty: " in ask(QUESTION, "--max-new-tokens", "3").err
+
+
+def test_budget_that_lets_nothing_go_is_told(ask: Run) -> None:
+    assert "a budget of 9999999 lets nothing go, as --policy full does" in ask(QUESTION, "--budget", "9999999").err
+    assert "lets nothing go" not in ask(QUESTION, "--budget", "24").err
+
+
 @pytest.mark.parametrize("policy", ["statekv", "sink-recency", "recency", "random", "full"])
 def test_every_policy_answers(ask: Run, policy: str) -> None:
-    (line,) = told(ask(QUESTION, "--policy", policy, "--budget", "24", "--json"))
-    assert (line["policy"], line["budget"]) == (policy, 24)
+    budget = () if policy == "full" else ("--budget", "24")
+    (line,) = told(ask(QUESTION, "--policy", policy, *budget, "--json"))
+    assert (line["policy"], line["budget"]) == (policy, 48 if policy == "full" else 24)
     assert line["answer"]
 
 
@@ -241,8 +260,23 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         ([QUESTION, "--follow-up", "--choice", "a", "--choice", "b"], "use --choose-by generation"),
         ([QUESTION, "--at", "-1"], "--at is -1, expected 0 or more seconds"),
         ([QUESTION, "--at", "nan"], "--at is nan"),
-        ([QUESTION, "--at", "0.2"], "asked about 0.2 s, this stream was seen from 1 to 1 s"),
-        ([QUESTION, "--at", "99"], "asked about 99 s, this stream was seen from 1 to 12 s"),
+        ([QUESTION, "--at", "0.2"], "asked about 0.2 s, there is nothing to answer about before 1 s"),
+        ([QUESTION, "--at", "0"], "the first step is complete then); ask about 1 s or later"),
+        ([QUESTION, "--at", "99"], "--at 99 lies beyond the end: street is 12 s long"),
+        ([QUESTION, "--at", "9", "--seconds", "4"], "--at 9 was not reached: reading stopped at 4 s"),
+        ([QUESTION, "--policy", "full", "--budget", "9"], "budget is given, but policy is full, for which it changes"),
+        ([QUESTION, "--policy", "recency", "--select", "kv-head"], "select is given, but policy is recency"),
+        ([QUESTION, "--set", "answer_chunks=3"], "answer_chunks is given, but answer is whole"),
+        ([QUESTION, "--budget", "1000000000000"], "budget is 1000000000000, expected at most 10000000"),
+        ([QUESTION, "--max-new-tokens", "1000000000"], "max_new_tokens is 1000000000, expected at most 32768"),
+        ([QUESTION, "--fps", "1000"], "fps is 1000.0, expected at most 60"),
+        ([QUESTION, "--fps", "0.001"], "fps is 0.001, expected at least one frame a minute"),
+        ([QUESTION, "--height", "100000"], "height is 100000, expected at most 8192"),
+        ([QUESTION, "--horizon", "1e18"], "horizon_seconds is 1e+18, expected at most 100000000"),
+        ([QUESTION, "--temperature", "1e-300"], "temperature is 1e-300, expected 0 (greedy) or 0.001 to 100.0"),
+        ([QUESTION, "--temperature", "1", "--seed", str(1 << 70)], "expected 0 or more, of at most 63 bits"),
+        ([QUESTION, "--set", "policy.x=1"], 'policy is {"x": 1} (dict); expected one of statekv'),
+        ([QUESTION, "--set", "budget=abc"], 'budget is "abc" (str), expected int'),
         ([QUESTION, "--seconds", "-2"], "--seconds is -2"),
         ([QUESTION, "--seconds", "0"], "it goes with --resume"),
         ([QUESTION, "--budget", "-5"], "budget is -5, expected more than 0"),

@@ -155,6 +155,24 @@ def test_interrupt_of_a_file_keeps_the_state_and_answers_nothing(
     assert json.loads(rest.out)["seen_seconds"] == 7.0, "all that was taken in is kept"
 
 
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_while_a_long_file_is_read_ends_at_once_in_one_line(
+    command: Run, tiny_vlm: Path, tmp_path: Path, how: signal.Signals, status: int
+) -> None:
+    film, state = write_film(tmp_path / "long.mp4", SHOWN * 40), tmp_path / "state"
+    with start("ask", film, QUESTION, "--model", tiny_vlm, "--save", state) as process:
+        wait_for(state)
+        process.send_signal(how)
+        out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors.count("\n")) == (status, "", 1), errors
+    assert re.search(
+        rf"longtake: stopped at [\d.]+ s of long, nothing was answered; go on with --resume {state}", errors
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["long.mp4", "state"]
+    rest = command("ask", film, QUESTION, "--resume", state, "--seconds", "0", "--json")
+    assert 0 < json.loads(rest.out)["seen_seconds"] < 480
+
+
 def wait_for(state: Path) -> None:
     """Until something has been taken in and saved."""
     waited = threading.Event()

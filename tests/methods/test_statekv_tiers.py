@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -137,13 +138,41 @@ def test_killed_process_resumes_identically(mine: bool, tmp_path: Path) -> None:
             Session.resume(model, path)
 
 
+WRITES_A_PAGE = """
+import sys, torch
+from longtake.state.disk import written
+from longtake.state.rows import Rows
+rows = written(Rows(keys=torch.zeros(1, 1, 1, 4), values=torch.zeros(1, 1, 1, 4)), None)
+print(rows.path, flush=True)
+"""
+
+
 def test_temporary_folder_is_put_away_at_exit() -> None:
-    code = (
-        "import torch\nfrom longtake.state.disk import written\nfrom longtake.state.rows import Rows\n"
-        "rows = written(Rows(keys=torch.zeros(1, 1, 1, 4), values=torch.zeros(1, 1, 1, 4)), None)\nprint(rows.path)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", WRITES_A_PAGE], capture_output=True, text=True, check=True, cwd=ROOT)
     assert not Path(done.stdout.strip()).parent.exists()
+
+
+def test_leftovers_of_killed_processes_are_put_away_and_nothing_else(tmp_path: Path) -> None:
+    """A folder of a living process stays, and one that nobody marked, whatever its name."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", WRITES_A_PAGE + "sys.stdin.read()"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    foreign = tmp_path / "longtake-detailed-foreign"
+    foreign.mkdir()
+    with (
+        subprocess.Popen(command, env=environment, cwd=ROOT, **pipes) as dead,
+        subprocess.Popen(command, env=environment, cwd=ROOT, **pipes) as alive,
+    ):
+        assert dead.stdout is not None
+        assert alive.stdout is not None
+        left, held = (Path(process.stdout.readline().strip()).parent for process in (dead, alive))  # type: ignore[union-attr]
+        dead.kill()
+        dead.wait()
+        assert left.parent == tmp_path
+        assert left.exists(), "a killed process puts nothing away"
+        subprocess.run([sys.executable, "-c", WRITES_A_PAGE], env=environment, check=True, cwd=ROOT)
+        assert sorted(tmp_path.iterdir()) == sorted([held, foreign])
+        assert list(held.glob("page-*.kv"))
 
 
 @pytest.mark.parametrize(

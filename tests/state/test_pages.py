@@ -96,6 +96,14 @@ def test_summaries_come_to_lie_together(monkeypatch: pytest.MonkeyPatch) -> None
     assert torch.equal(torch.cat([sheet.summary for sheet in part], dim=3)[:, :, 0], keys[:, :, first:stop])
 
 
+def test_size_counts_summaries_of_dropped_pages_as_long_as_they_are_held() -> None:
+    detailed, _ = grown([1] * (PAGE_CHUNKS * 5 + 2))
+    rest = since(detailed, PAGE_CHUNKS * 3 + 9)
+    assert len(rest.pages) == 2
+    assert num_bytes(Holder(detailed=rest)) == rest.num_bytes == walked_bytes(rest)
+    assert rest.stored_bytes == walked_bytes(rest)
+
+
 def test_work_for_a_chunk_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Joins are counted: each chunk is copied once, when its page is full."""
     joins: list[int] = []

@@ -15,6 +15,7 @@ INCOMPLETE = "incomplete"
 ADVICE = {
     "length": "the answer was cut, it had reached its longest; raise --max-new-tokens",
     "repeats": "the answer began to repeat itself and was stopped there",
+    "empty": "the answer is empty: the model ended it at once; put the question in other words",
     "no-choice": "the answer names none of the choices; --choose-by likelihood always takes one",
     INCOMPLETE: "the answer is about what was seen until reading stopped",
 }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from longtake.cli.usage import is_usage_error, usage_line
 from longtake.errors import LongtakeError
 
 if TYPE_CHECKING:
@@ -165,17 +166,24 @@ def run(arguments: list[str]) -> int:
 
 def _run_command(arguments: list[str]) -> int:
     try:
-        app(arguments, prog_name="longtake")
+        status: object = app(arguments, prog_name="longtake", standalone_mode=False)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    return 0
+    except Exception as error:
+        if not is_usage_error(error):
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            return 2
+        return _complain(usage_line(error), status=2)
+    return status if isinstance(status, int) else 0
 
 
-def _complain(message: str) -> int:
+def _complain(message: str, *, status: int = 1) -> int:
     shown = "".join(letter if letter.isprintable() else "?" for letter in message)
     with contextlib.suppress(OSError):
         print(f"longtake: {shown}", file=sys.stderr)
-    return 1
+    return status
 
 
 def _open_streams() -> None:

@@ -14,7 +14,7 @@ def ask(
     questions: options.Questions,
     model: options.Model = None,
     choice: options.Choice = None,
-    choose_by: options.ChooseBy = "likelihood",
+    choose_by: options.ChooseBy = None,
     follow_up: options.FollowUp = False,
     at: options.At = None,
     policy: options.Policy = None,
@@ -46,21 +46,23 @@ def ask(
     The source is read once, at constant cost per frame, then every question is answered. A live source is read until
     --seconds, --at or Ctrl-C, and then answered about.
     """
-    from longtake.cli.asking import Job, run
-    from longtake.config import apply_overrides
-
     config = {"policy": policy, "select": select, "sinks": sinks, "budget": budget, "horizon_seconds": horizon}
     config |= {"fps": fps, "height": height, "width": width}
     sampling = {"max_new_tokens": max_new_tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     sampling |= {"seed": seed, "stop": tuple(stop) if stop else None}
+    sampling = _given(sampling)
+    _check_usage(sampling, choice=choice, choose_by=choose_by)
+    from longtake.cli.asking import Job, run
+    from longtake.config import apply_overrides
+
     job = Job(
         source=source,
         questions=tuple(questions),
         model=model,
         options=apply_overrides({}, settings or []) | _given(config),
-        sampling=_given(sampling),
+        sampling=sampling,
         choices=tuple(choice or ()),
-        choose_by=choose_by,
+        choose_by=choose_by or "likelihood",
         follow_up=follow_up,
         at=at,
         seconds=seconds,
@@ -73,6 +75,18 @@ def ask(
         quiet=quiet,
     )
     raise typer.Exit(run(job))
+
+
+def _check_usage(sampling: dict[str, Any], *, choice: list[str] | None, choose_by: str | None) -> None:
+    """Options that would change nothing, known before anything heavy is loaded."""
+    if choose_by and not choice:
+        raise typer.BadParameter("--choose-by goes with --choice; give two or more of those, or leave it out")
+    names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
+    if names and choice and choose_by != "generation":
+        raise typer.BadParameter(f"{names}: a choice by likelihood says no words; add --choose-by generation")
+    idle = [f"--{name.replace('_', '-')}" for name in ("top_k", "top_p", "seed") if name in sampling]
+    if idle and sampling.get("temperature", 0) == 0:
+        raise typer.BadParameter(f"{', '.join(idle)}: nothing is sampled at temperature 0; give --temperature too")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from longtake.config import from_dict
 from longtake.errors import ConfigError
 from longtake.files import check_writable
-from longtake.methods.statekv_config import StateKVConfig
+from longtake.methods.statekv_config import CHOICES, MOST, StateKVConfig
 from longtake.video import OnLag
 from longtake.video.address import parse_address
 from longtake.vlm.decode import Sampling
@@ -56,13 +56,32 @@ def check(job: Job) -> None:
     _check_choices(job)
     _check_times(job)
     from_dict(Sampling, job.sampling, where="sampling")
-    from_dict(StateKVConfig, job.options, where="options")
+    # each for itself: what goes together depends on the model's own settings, and is told when it is loaded
+    from_dict(StateKVConfig, {"budget": MOST["budget"], "detailed": "disk"} | dict(job.options), where="options")
     if job.source != "-" and job.seconds != 0:
         parse_address(job.source)
     if job.save is not None:
         check_writable(job.save)
         if job.save.resolve() == Path(job.source).resolve():
             raise ConfigError(f"--save {job.save} is the source, which would be overwritten; choose another place")
+
+
+def check_used(job: Job, config: StateKVConfig) -> None:
+    """Raise ConfigError for an option that changes nothing beside the others, the model's own settings included."""
+    needs = {
+        "select": ("policy", ("statekv",)),
+        "sinks": ("policy", ("statekv",)),
+        "per_query": ("policy", ("statekv",)),
+        "budget": ("policy", tuple(policy for policy in CHOICES["policy"] if policy != "full")),
+        "answer_chunks": ("answer", ("bounded",)),
+        "retrieve": ("answer", ("bounded",)),
+    }
+    for name, (other, values) in needs.items():
+        if name in job.options and (got := getattr(config, other)) not in values:
+            raise ConfigError(
+                f"{name} is given, but {other} is {got}, for which it changes nothing; "
+                f"leave it out, or choose {other} {' or '.join(values)}"
+            )
 
 
 def _check_choices(job: Job) -> None:

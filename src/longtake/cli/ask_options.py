@@ -23,47 +23,66 @@ Choice: TypeAlias = Annotated[
     list[str] | None, Option(metavar="TEXT", help="Choose one of these; give two or more, each with --choice.")
 ]
 ChooseBy: TypeAlias = Annotated[
-    Literal["likelihood", "generation"], Option(help="The likeliest choice, or the one the model names.")
+    Literal["likelihood", "generation"] | None,
+    Option(help="The likeliest choice, or the one the model names.  [default: likelihood]"),
 ]
 FollowUp: TypeAlias = Annotated[
     bool, Option("--follow-up", help="Each question is a further turn of one conversation.")
 ]
 At: TypeAlias = Annotated[
-    float | None, Option(metavar="SECONDS", help="Answer as of this moment of the video, not of its end.")
+    float | None, Option(metavar="SECONDS", help="Answer as of this moment of the video.  [default: its end]")
 ]
 
-# how the video is taken in; what is not said is the model's own
+# how the video is taken in; what is not said is the model's own (its longtake.json), else StateKVConfig's
 Policy: TypeAlias = Annotated[
     Literal["statekv", "sink-recency", "recency", "random", "full"] | None,
-    Option(help="Which tokens go on from frame to frame."),
+    Option(help="Which tokens go on from frame to frame.  [default: the model's, else statekv]"),
 ]
 Select: TypeAlias = Annotated[
-    Literal["kv-head", "layer"] | None, Option(help="statekv: one selection per KV head, or per layer.")
+    Literal["kv-head", "layer"] | None,
+    Option(help="statekv: one selection per KV head, or per layer.  [default: the model's, else kv-head]"),
 ]
-Sinks: TypeAlias = Annotated[int | None, Option(metavar="N", help="statekv: first tokens always kept.")]
-Budget: TypeAlias = Annotated[int | None, Option(metavar="N", help="Tokens carried per layer and KV head.")]
+Sinks: TypeAlias = Annotated[
+    int | None, Option(metavar="N", help="statekv: first tokens always kept.  [default: the model's, else 0]")
+]
+Budget: TypeAlias = Annotated[
+    int | None, Option(metavar="N", help="Tokens carried per layer and KV head.  [default: the model's, else 4096]")
+]
 Horizon: TypeAlias = Annotated[
-    float | None, Option(metavar="SECONDS", help="How long the stream may become; fixed before it starts.")
+    float | None,
+    Option(
+        metavar="SECONDS",
+        help="How long the stream may become; fixed before it starts.  [default: what the model was trained for]",
+    ),
 ]
-Fps: TypeAlias = Annotated[float | None, Option(metavar="F", help="Frames taken per second.")]
-Height: TypeAlias = Annotated[int | None, Option(metavar="PIXELS", help="Of frames, for the model.")]
+Fps: TypeAlias = Annotated[
+    float | None, Option(metavar="F", help="Frames taken per second.  [default: the model's, else 1]")
+]
+Height: TypeAlias = Annotated[
+    int | None, Option(metavar="PIXELS", help="Of frames, for the model.  [default: the model's, else its family's]")
+]
 Width: TypeAlias = Annotated[int | None, Option(metavar="PIXELS", help="Likewise.")]
 Settings: TypeAlias = Annotated[
     list[str] | None,
-    Option("--set", metavar="KEY=VALUE", help="Set any field of the model's StateKVConfig: detailed_bytes=1000000000."),
+    Option("--set", metavar="KEY=VALUE", help="Any setting of docs/ask.md: detailed_bytes=1000000000."),
 ]
 
 # how words are chosen
-MaxNewTokens: TypeAlias = Annotated[int | None, Option(metavar="N", help="Longest answer.")]
-Temperature: TypeAlias = Annotated[float | None, Option(metavar="T", help="0: always the likeliest word. [default: 0]")]
-TopK: TypeAlias = Annotated[int | None, Option(metavar="K", help="Sample among the K likeliest.")]
-TopP: TypeAlias = Annotated[float | None, Option(metavar="P", help="Sample among those that make up P.")]
-Seed: TypeAlias = Annotated[int | None, Option(metavar="N", help="Of sampling. [default: 0]")]
+MaxNewTokens: TypeAlias = Annotated[
+    int | None, Option(metavar="N", help="Longest answer, in tokens.  [default: the model's, else 256]")
+]
+Temperature: TypeAlias = Annotated[
+    float | None, Option(metavar="T", help="0: always the likeliest word.  [default: 0]")
+]
+TopK: TypeAlias = Annotated[int | None, Option(metavar="K", help="Sample among the K likeliest; 0: all.  [default: 0]")]
+TopP: TypeAlias = Annotated[float | None, Option(metavar="P", help="Sample among those that make up P.  [default: 1]")]
+Seed: TypeAlias = Annotated[int | None, Option(metavar="N", help="Of sampling.  [default: 0]")]
 Stop: TypeAlias = Annotated[list[str] | None, Option(metavar="TEXT", help="End an answer before this text.")]
 
 # how the source is read
 Seconds: TypeAlias = Annotated[
-    float | None, Option(metavar="SECONDS", help="Read at most so much now; with --resume, 0 reads nothing.")
+    float | None,
+    Option(metavar="SECONDS", help="Read at most so much now; with --resume, 0 reads nothing.  [default: all]"),
 ]
 Save: TypeAlias = Annotated[
     Path | None, Option(metavar="STATE", help="Keep a snapshot here, good to go on from at any moment.")
@@ -75,7 +94,7 @@ OnLag: TypeAlias = Annotated[
     Literal["wait", "drop", "stride"], Option(help="When a live source is faster than the model.")
 ]
 Timeout: TypeAlias = Annotated[
-    float, Option(min=0.1, metavar="SECONDS", help="Longest wait for a sign of life from the source.")
+    float, Option(min=0.1, max=86400.0, metavar="SECONDS", help="Longest wait for a sign of life from the source.")
 ]
 AsJson: TypeAlias = Annotated[bool, Option("--json", help="One JSON object per question instead of text.")]
 Quiet: TypeAlias = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]

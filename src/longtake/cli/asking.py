@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from longtake.cli.answers import INCOMPLETE, JsonLines, Shown, Text, trimmed
-from longtake.cli.ask_job import Job, check
+from longtake.cli.ask_job import Job, check, check_used
 from longtake.cli.snapshots import Pace
 from longtake.cli.sources import short_name
 from longtake.cli.terminal import StatusLine, summary
 from longtake.config import to_dict
-from longtake.errors import CapacityError, LongtakeError, StateError, UnsupportedRequest
+from longtake.errors import CapacityError, ConfigError, LongtakeError, StateError, UnsupportedRequest
 from longtake.hub import load
+from longtake.methods.statekv_answer import flags_of
 from longtake.methods.statekv_choice import choose_by_saying
 from longtake.position import read_notes
 from longtake.session import Session
@@ -35,6 +36,8 @@ def run(job: Job) -> int:
     remote = {"trust_remote_code": True} if job.trust_remote_code else {}
     model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
     _check_questions(job, model, name)
+    check_used(job, model.config)
+    _tell_limits(job, model, status)
     session = _session(job, model, notes.get("config") or {})
     session.notes |= {"model": _lasting(name), "config": to_dict(model.config)}
     failure: BaseException | None = None
@@ -43,6 +46,8 @@ def run(job: Job) -> int:
         reason = _read(job, session, status)
     except (LongtakeError, KeyboardInterrupt) as error:
         if not _can_answer(error, job, session):
+            if isinstance(error, KeyboardInterrupt):
+                status.say(_stopped(job, session))
             raise
         failure = error
     if not job.quiet:
@@ -50,10 +55,39 @@ def run(job: Job) -> int:
     broken = isinstance(failure, LongtakeError)
     if broken:
         status.say(" ".join(str(failure).split()))
+    whole = failure is None and not reason and job.seconds is None
+    _check_moment(job, session, whole=whole)
     _answer_all(job, session, status, flags=(INCOMPLETE,) if broken or reason else ())
     if isinstance(failure, KeyboardInterrupt):
         raise failure
     return int(broken)
+
+
+def _tell_limits(job: Job, model: Any, status: StatusLine) -> None:
+    """What was asked for and cannot make a difference, though it does no harm."""
+    positions = model.horizon.positions
+    if "budget" in job.options and model.config.budget >= positions and model.config.at_horizon == "stop":
+        status.say(
+            f"a budget of {model.config.budget} lets nothing go, as --policy full does: "
+            f"this model serves {positions} positions of video"
+        )
+
+
+def _stopped(job: Job, session: Session[Any]) -> str:
+    """What is left of a run that was interrupted."""
+    seen = session.clock.seen_seconds
+    kept = f"; go on with --resume {job.save}" if job.save and session.clock.num_segments else ""
+    return f"stopped at {seen:g} s of {short_name(job.source)}, nothing was answered{kept}"
+
+
+def _check_moment(job: Job, session: Session[Any], *, whole: bool) -> None:
+    """Raise ConfigError for a moment that was not seen; ``whole``: the source was read to its end."""
+    seen = session.clock.seen_seconds
+    if job.at is None or job.at <= seen + 1e-6:
+        return
+    if whole:
+        raise ConfigError(f"--at {job.at:g} lies beyond the end: {short_name(job.source)} is {seen:g} s long")
+    raise ConfigError(f"--at {job.at:g} was not reached: reading stopped at {seen:g} s; give an earlier moment")
 
 
 def _session(job: Job, model: Any, saved: Mapping[str, Any]) -> Session[Any]:
@@ -133,6 +167,8 @@ def _answer_each(job: Job, session: Session[Any], status: StatusLine, flags: tup
     model: Any = session.model
     state = session.state if job.at is None else model.as_of(session.state, job.at)
     seen = session.clock.seen_seconds
+    if job.at is not None and not job.as_json and state.seen_seconds < job.at - 1e-3:
+        status.say(f"answered as of {state.seen_seconds:g} s, the last step that was complete by {job.at:g} s")
     shown: Shown = Text(status, several=len(job.questions) > 1)
     if job.as_json:
         shown = JsonLines(status, policy=model.config.policy, budget=model.config.budget, seen_seconds=seen)
@@ -166,7 +202,8 @@ def _answer(job: Job, conversation: Any, question: str, shown: Shown) -> Answer:
     for text in trimmed(pieces()):
         words.append(text)
         shown.add(text)
-    return Answer(text="".join(words), at_seconds=conversation.at_seconds, flags=tuple(flags))
+    text = "".join(words)
+    return Answer(text=text, at_seconds=conversation.at_seconds, flags=(*flags, *flags_of(text)))
 
 
 def _check_questions(job: Job, model: Any, name: str) -> None:

@@ -63,7 +63,8 @@ def caption(
         OnLag, typer.Option(help="When a live source is faster than the model: fall behind, or leave frames out.")
     ] = OnLag.WAIT,
     timeout: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Longest wait for a sign of life from the source.")
+        float,
+        typer.Option(min=0.1, max=86400.0, metavar="SECONDS", help="Longest wait for a sign of life from the source."),
     ] = 10.0,
     timeline: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Draw the events along time into this picture.")

@@ -93,11 +93,25 @@ def _module(method: str) -> Any:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    rows = [[key, str(facts[key])] for key in ("name", "method", "family", "segment", "state_bytes") if key in facts]
+    rows = [[key, str(facts[key])] for key in ("name", "method", "family", "segment") if key in facts]
+    rows += _size_rows(facts)
     rows += [[f"parameters: {part}", f"{count:,}"] for part, count in facts["parameters"].items()]
     rows += [[f"setting: {key}", _short(value)] for key, value in facts.get("settings", {}).items()]
     rows += [[f"notes: {key}", _short(value)] for key, value in facts["notes"].items()]
     _print_table(["what", "value"], rows)
+
+
+def _size_rows(facts: dict[str, Any]) -> list[list[str]]:
+    from rich.filesize import decimal
+
+    carried, detailed = decimal(facts["state_bytes"]), facts.get("detailed_bytes")
+    if facts.get("settings", {}).get("policy") == "full":
+        return [["carried state", f"grows with the video, at most {carried}"]]
+    rows = [["carried state", f"at most {carried}, however long the video"]]
+    if detailed is not None:
+        text = f"to answer from; grows with the video up to {decimal(detailed)}, which detailed_bytes sets"
+        rows.append(["detailed cache", text])
+    return rows
 
 
 def _short(value: object) -> str:

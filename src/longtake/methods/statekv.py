@@ -127,13 +127,17 @@ class StateKV:
 
     def max_state_bytes(self) -> int:
         """Bytes of the carried part at most, and of the detailed cache as far as the config lets it grow."""
+        return self.max_carried_bytes() + self.config.detailed_bytes
+
+    def max_carried_bytes(self) -> int:
+        """Bytes of what crosses from chunk to chunk, at most: all that a stream needs to go on."""
         family, config = self.family, self.config
         entries = family.num_layers * family.num_kv_heads
         per_key = entries * (2 * family.head_dim * family.dtype.itemsize + 16)
         least = entries * 2 * family.head_dim * (1 if config.detailed == "int8" else family.dtype.itemsize)
         keys = config.detailed_bytes // least if config.policy == "full" else config.budget
         last_frame = 3 * family.height * family.width
-        return keys * per_key + config.detailed_bytes + last_frame
+        return keys * per_key + last_frame
 
     def advance(self, state: StateKVState, segment: Segment) -> StateKVState:
         """Take in one segment: one chunk of frames.
@@ -244,10 +248,16 @@ class StateKV:
         ends = [end for page in pages for end in page.end_seconds[:2]]
         opened = bool(pages) and not pages[0].first_place and self.family.preamble() is not None
         first = ends[min(int(opened), len(ends) - 1)] if ends else 0.0
-        if not first <= at_seconds + 1e-6 <= state.seen_seconds + 2e-6:
+        if not at_seconds + 1e-6 >= first:
+            why = "before it nothing is held any more" if pages[0].first_place else "the first step is complete then"
             raise StateError(
-                f"asked about {at_seconds:g} s, this stream was seen from {first:g} to {state.seen_seconds:g} s; "
-                "choose a moment in between"
+                f"asked about {at_seconds:g} s, there is nothing to answer about before {first:g} s ({why}); "
+                f"ask about {first:g} s or later"
+            )
+        if not at_seconds <= state.seen_seconds + 1e-6:
+            raise StateError(
+                f"asked about {at_seconds:g} s, this stream was seen to {state.seen_seconds:g} s; "
+                "ask about that moment or an earlier one"
             )
         last = detailed.all_pages()[-1]
         kv = replace(state.kv, detailed=detailed)

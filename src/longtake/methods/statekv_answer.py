@@ -19,6 +19,15 @@ ROOM = 512
 """Tokens that a conversation has room for before its buffers grow."""
 
 
+EMPTY = "empty"
+"""Flag of an answer without a word."""
+
+
+def flags_of(text: str) -> tuple[str, ...]:
+    """What is to be said of an answer's text."""
+    return () if text.strip() else (EMPTY,)
+
+
 class Conversation:
     """Questions and answers about one moment of a stream, each knowing those before it."""
 
@@ -47,7 +56,8 @@ class Conversation:
         """The whole answer."""
         pieces = list(self.ask(question))
         flags = () if pieces[-1].finish == "stop" else (pieces[-1].finish,)
-        return Answer(text="".join(piece.text for piece in pieces).strip(), at_seconds=self.at_seconds, flags=flags)
+        text = "".join(piece.text for piece in pieces).strip()
+        return Answer(text=text, at_seconds=self.at_seconds, flags=(*flags, *flags_of(text)))
 
     def choose(self, question: str, options: Sequence[str]) -> Answer:
         """The most likely of the options as an answer; the conversation is left as it was.

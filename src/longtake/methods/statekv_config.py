@@ -17,6 +17,18 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "answer": ("whole", "bounded"),
     "retrieve": tuple(RETRIEVALS),
 }
+MOST = {
+    "budget": 10_000_000,
+    "fps": 60.0,
+    "height": 8192,
+    "width": 8192,
+    "horizon_seconds": 1e8,
+    "caption_seconds": 86_400.0,
+    "max_new_tokens": 32_768,
+    "answer_chunks": 1_000_000,
+    "detailed_bytes": 1 << 50,
+}
+"""Beyond these a number is a slip of the hand."""
 FREE_TO_CHANGE = (
     "detailed_bytes",
     "detailed_folder",
@@ -76,9 +88,14 @@ class StateKVConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(allowed)}")
-        for name in ("budget", "fps", "caption_seconds", "max_new_tokens", "detailed_bytes", "answer_chunks"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected more than 0")
+        for name, most in MOST.items():
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} is {value}, expected more than 0")
+            if value is not None and value > most:
+                raise ConfigError(f"{name} is {value}, expected at most {most:.15g}")
+        if self.fps < 1 / 60:
+            raise ConfigError(f"fps is {self.fps}, expected at least one frame a minute (0.0167)")
         try:
             self.caption_question.format(start="0.0", end="8.0")
         except (LookupError, ValueError) as error:
@@ -87,8 +104,6 @@ class StateKVConfig:
             ) from error
         if not 0 <= self.sinks < self.budget:
             raise ConfigError(f"sinks is {self.sinks}, expected 0 or more and fewer than the budget of {self.budget}")
-        if self.horizon_seconds is not None and not self.horizon_seconds > 0:
-            raise ConfigError(f"horizon_seconds is {self.horizon_seconds}, expected more than 0")
         if self.detailed_folder is not None and self.detailed != "disk":
             raise ConfigError(f"detailed is {self.detailed!r} but a detailed_folder is given; say detailed = 'disk'")
 

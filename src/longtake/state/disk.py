@@ -2,12 +2,14 @@
 
 A page on disk is still a value: its file never changes, and forks share it. Without a folder of the user's, files lie
 in a temporary folder and go with the last state that refers to them, or with the process; a snapshot then takes the
-pages in. In a folder of the user's they stay, and a snapshot refers to them by path and digest.
+pages in, and what a killed process left is put away when another one makes such a folder. In a folder of the user's
+they stay, and a snapshot refers to them by path and digest.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -24,6 +26,16 @@ from torch import Tensor
 
 from longtake.errors import CapacityError, StateError
 from longtake.state.rows import Pair, Rows
+
+try:
+    import fcntl
+except ImportError:  # where there are no such locks, nothing can be proven to be left over
+    fcntl = None
+
+PREFIX = "longtake-detailed-"
+"""Of temporary folders."""
+OWNER = "owner.lock"
+"""In each of them, locked by its process."""
 
 _uses: Counter[str] = Counter()
 """How many references to each temporary page are alive in this process."""
@@ -144,10 +156,39 @@ def _folder(folder: str | None) -> Path:
 
 @functools.cache
 def _temporary_folder() -> Path:
-    """One per process, put away at its exit."""
-    path = tempfile.mkdtemp(prefix="longtake-detailed-")
+    """One per process, put away at its exit; those of processes that were killed are put away now."""
+    _clear_leftovers(Path(tempfile.gettempdir()))
+    path = Path(tempfile.mkdtemp(prefix=PREFIX))
+    _own(path)
     atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return Path(path)
+    return path
+
+
+def _own(folder: Path) -> None:
+    """Mark a folder as this process's: a file there is locked until the process ends, however it ends."""
+    if fcntl is None:
+        return
+    unready = folder / f"{OWNER}.tmp"
+    with contextlib.suppress(OSError):  # a file system without locks: the folder is never taken for a leftover
+        descriptor = os.open(unready, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        unready.rename(folder / OWNER)  # locked before it can be seen, and open until the end
+
+
+def _clear_leftovers(parent: Path) -> None:
+    """Remove folders like ours, of this user, whose process holds its lock no more."""
+    if fcntl is None:
+        return
+    for folder in parent.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.is_symlink() or folder.stat().st_uid != os.geteuid():
+                continue
+            descriptor = os.open(folder / OWNER, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(descriptor)
 
 
 def _let_go(path: str) -> None:

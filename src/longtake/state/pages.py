@@ -317,11 +317,14 @@ def _of_pages(pages: list[Page]) -> Detailed:
     count = len(pages)
     while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].shelf.shape[3] == 1:
         count -= 1
+    full = pages[:count]
+    # a shelf counts whole: it keeps the summaries of pages beside these alive that are gone
+    shelves = sum({id(page.shelf): page.shelf.nbytes for page in full}.values())
     return Detailed(
-        pages=tuple(pages[:count]),
+        pages=tuple(full),
         recent=tuple(pages[count:]),
-        page_bytes=sum(page.num_bytes for page in pages[:count]),
-        page_stored_bytes=sum(page.stored_bytes for page in pages[:count]),
+        page_bytes=sum(page.rows.num_bytes for page in full) + shelves,
+        page_stored_bytes=sum(page.rows.stored_bytes for page in full) + shelves,
     )
 
 

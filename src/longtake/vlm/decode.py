@@ -18,6 +18,12 @@ REPEATS = 12
 """So many equal tokens, or equal groups of up to four, in a row are not language any more."""
 
 
+MOST_TOKENS = 32_768
+"""Of an answer."""
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.001, 100.0
+"""Of sampling: below, words' scores leave the range of a float; above, all words are alike."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How the next word is chosen; the defaults are greedy."""
@@ -37,8 +43,14 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens is {self.max_new_tokens}, expected 1 or more")
-        if not 0 <= self.temperature < float("inf"):
-            raise ConfigError(f"temperature is {self.temperature}, expected 0 (greedy) or more")
+        if self.max_new_tokens > MOST_TOKENS:
+            raise ConfigError(f"max_new_tokens is {self.max_new_tokens}, expected at most {MOST_TOKENS}")
+        if self.temperature != 0 and not LEAST_TEMPERATURE <= self.temperature <= MOST_TEMPERATURE:
+            raise ConfigError(
+                f"temperature is {self.temperature}, expected 0 (greedy) or {LEAST_TEMPERATURE} to {MOST_TEMPERATURE}"
+            )
+        if not 0 <= self.seed < 1 << 63:
+            raise ConfigError(f"seed is {self.seed}, expected 0 or more, of at most 63 bits")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}, expected more than 0 and at most 1")
         if self.top_k < 0:
