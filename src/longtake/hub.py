@@ -30,7 +30,10 @@ from longtake.protocol import StreamModel
 
 logger = logging.getLogger(__name__)
 
-METHODS: dict[str, tuple[str, str]] = {"sts": ("longtake.methods.sts", "STS")}
+METHODS: dict[str, tuple[str, str]] = {
+    "sts": ("longtake.methods.sts", "STS"),
+    "mcvit": ("longtake.methods.mcvit", "MCViT"),
+}
 """Name of a method in ``config.json`` -> module and class, imported when needed.
 
 Such a class is an ``nn.Module`` with a classmethod ``from_config(dict)`` and a dataclass ``config`` with ``to_dict()``.
