@@ -2,7 +2,8 @@
 
 A checkpoint is a folder with ``config.json`` (``method``, ``config``, digest of the weights, notes),
 ``model.safetensors`` and ``README.md`` (the model card). What the bundled models know is said in their cards.
-A folder as transformers writes it (``model_type`` in its ``config.json``) is a frozen video model and runs as StateKV.
+A folder as transformers writes it (``model_type`` in its ``config.json``) runs as MC-ViT if it is a ViViT; any other is
+a frozen video model and runs as StateKV.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from longtake.protocol import StreamModel
 
 logger = logging.getLogger(__name__)
 
-METHODS: dict[str, tuple[str, str]] = {"sts": ("longtake.methods.sts", "STS")}
+METHODS: dict[str, tuple[str, str]] = {
+    "sts": ("longtake.methods.sts", "STS"),
+    "mcvit": ("longtake.methods.mcvit", "MCViT"),
+}
 """Name of a method in ``config.json`` -> module and class, imported when needed.
 
 Such a class is an ``nn.Module`` with a classmethod ``from_config(dict)`` and a dataclass ``config`` with ``to_dict()``.
@@ -183,6 +187,12 @@ def is_video_model(folder: Path) -> bool:
     return "model_type" in config and "method" not in config
 
 
+def video_model_module(folder: Path) -> Any:
+    """What loads (``load_folder``) and describes (``describe``) a folder of transformers'."""
+    is_vivit = _read_any_config(folder).get("model_type") == "vivit"
+    return import_module("longtake.methods.mcvit_vivit" if is_vivit else "longtake.methods.statekv_load")
+
+
 def presets() -> dict[str, tuple[str, Any]]:
     """Named sizes without weights: name -> its method, and a function that makes the config."""
     modules = {method: import_module(module) for method, (module, _) in METHODS.items()}
@@ -244,7 +254,7 @@ def _read_any_config(folder: Path) -> dict[str, Any]:
 
 
 def _load_video_model(folder: Path, name: str, device: str, options: Mapping[str, object]) -> StreamModel[Any]:
-    load_folder = import_module("longtake.methods.statekv_load").load_folder
+    load_folder = video_model_module(folder).load_folder
     of_loading = {key: options[key] for key in ("dtype", "trust_remote_code") if key in options}
     of_config = {key: value for key, value in options.items() if key not in of_loading}
     return load_folder(folder, of_config, name=name, device=device, **of_loading)

@@ -108,9 +108,48 @@ def statekv_case(family: str) -> Case:
     )
 
 
+def make_mcvit(*, seed: int = 0, **memory: Any) -> StreamModel[Any]:
+    """Real classes, random weights; the encoder's are made larger, so that what differs in the video is heard."""
+    from longtake.methods.mcvit import MCViT
+    from longtake.methods.mcvit_config import MCViTConfig
+
+    before = torch.random.get_rng_state()
+    torch.manual_seed(seed)
+    model = MCViT(MCViTConfig.tiny(**memory)).eval()
+    torch.random.set_rng_state(before)
+    for weights in model.encoder.parameters():
+        weights.data *= 2
+    return model
+
+
+def mcvit_case(name: str, *, keeps_everything: bool = False, **memory: Any) -> Case:
+    return Case(
+        name=name,
+        make=functools.partial(make_mcvit, **memory),
+        make_other=functools.partial(make_mcvit, seed=1, **memory),
+        make_batch=lambda model: model.init_state(batch=2),  # type: ignore[attr-defined]
+        keeps_everything=keeps_everything,
+    )
+
+
+MCVIT_CASES = (
+    mcvit_case("mcvit-joint", variant="joint", keeps_everything=True),
+    mcvit_case("mcvit-joint-masked", variant="joint", mask=0.25, keeps_everything=True),
+    mcvit_case("mcvit-st", variant="st"),
+    mcvit_case("mcvit-ma", variant="ma", keeps_everything=True),
+    mcvit_case("mcvit-mc-r", variant="mc-r"),
+    mcvit_case("mcvit-mc-cs", variant="mc-cs"),
+    mcvit_case("mcvit-mc-km", variant="mc-km"),
+    mcvit_case("mcvit-mc-km-last", variant="mc-km", kind="last"),
+    mcvit_case("mcvit-mc-km-concat", variant="mc-km", kind="concat", keeps_everything=True),
+    mcvit_case("mcvit-memvit", variant="memvit"),
+    mcvit_case("mcvit-late", variant="late", keeps_everything=True),
+)
+
 CASES = {
     case.name: case
     for case in (
+        *MCVIT_CASES,
         Case(
             name="colours",
             make=make_colours,

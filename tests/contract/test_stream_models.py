@@ -54,9 +54,12 @@ def tensors(state: object) -> list[Tensor]:
 
 def same(one: object, other: object) -> bool:
     """Equal to the bit, tensors and everything else."""
-    pairs = zip(tensors(one), tensors(other), strict=True)
+    left, right = tensors(one), tensors(other)
+    if [tensor.shape for tensor in left] != [tensor.shape for tensor in right]:
+        return False
+    pairs = zip(left, right, strict=True)
     blank_one, blank_other = (dataclasses.astuple(map_tensors(state, torch.zeros_like)) for state in (one, other))
-    return all(torch.equal(left, right) for left, right in pairs) and str(blank_one) == str(blank_other)
+    return all(torch.equal(*pair) for pair in pairs) and str(blank_one) == str(blank_other)
 
 
 @torch.inference_mode()
@@ -240,7 +243,8 @@ def test_state_of_other_weights_is_refused(case: Case, model: StreamModel[Any], 
 
 def test_state_of_another_kind_of_model_is_refused(case: Case, model: StreamModel[Any], tmp_path: Path) -> None:
     save_state(tmp_path / "state", model.init_state(), fingerprint=model.fingerprint, extra={})
-    for other in CASES.values():
+    one_of_each = {name.partition("-")[0]: other for name, other in CASES.items()}
+    for other in one_of_each.values():
         stranger = other.make()
         if type(stranger) is not type(model):
             with pytest.raises(StateError, match="expected a"):

@@ -7,7 +7,7 @@ import torch
 
 from longtake.errors import ConfigError
 from longtake.vision import Bottleneck, BottleneckConfig
-from longtake.vision.bottleneck import attend
+from longtake.vision.block import attend
 
 
 @pytest.fixture

@@ -36,9 +36,9 @@ def describe(name: str) -> dict[str, Any]:
 
     known = presets()
     if name not in known and is_video_model(folder := find(name)):
-        from longtake.methods.statekv_load import describe as describe_video_model
+        from longtake.hub import video_model_module
 
-        return {"name": name} | describe_video_model(folder)
+        return {"name": name} | video_model_module(folder).describe(folder)
     with torch.device("meta"):
         if name in known:
             method, preset = known[name]
