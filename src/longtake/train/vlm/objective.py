@@ -47,8 +47,8 @@ WEIGHTS = {
     "region": 0.5,
     "done": 3.0,
 }
-LOOKING = 0.3
-"""Weight of the losses that say where a question's last token, and a toy's tokens, should look."""
+LOOKING, RECALLING = 1.0, 0.3
+"""Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
 
 _mask: ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = ContextVar("mask", default=None)
 
@@ -170,7 +170,7 @@ class VLMObjective(nn.Module):
         losses["looking"] = LOOKING * looking_loss(looking.asked, batch.points)
         during, ended = batch.truth.during.flatten(1), batch.truth.ended.flatten(1)
         recall = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
-        losses["recalling"] = LOOKING * looking_loss(looking.recalled, recall)
+        losses["recalling"] = RECALLING * looking_loss(looking.recalled, recall)
         steps = seen.shape[1]
         shown = between[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), steps, -1))
         losses |= self._head_losses("done", self.done_heads(shown), DONE_HEADS, batch)
