@@ -130,7 +130,6 @@ def test_a_recipe_that_cannot_work_is_refused_in_one_line(fields: dict[str, Any]
     ("fields", "message"),
     [
         ({"steps": 0}, "expected more than 0"),
-        ({"data": "films"}, "expected 'clips' or 'videos'"),
         ({"min_seconds": 50.0}, "expected 0 < min <= max"),
         ({"file_share": 1.5}, "expected 0 to 1"),
         ({"questions": -1}, "expected 0 or more"),

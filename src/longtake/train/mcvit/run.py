@@ -110,7 +110,7 @@ def model_config(recipe: MCViTRecipe) -> MCViTConfig:
     """
     fields: dict[str, Any] = {"labels": list(ROUTINES)} | recipe.model
     text = fields.get("text")
-    if isinstance(text, dict) and not ("vocabulary" in text or "tokenizer" in text):
+    if isinstance(text, dict) and not (text.get("vocabulary") or text.get("tokenizer")):
         fields["text"] = text | {"vocabulary": list(text_words())}
     config = from_dict(MCViTConfig, fields, where=f"recipe {recipe.name}: model")
     if config.text is None:
