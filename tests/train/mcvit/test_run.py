@@ -89,9 +89,10 @@ def test_one_batch_is_learned() -> None:
 
 @pytest.mark.parametrize("memory", [{"variant": "joint", "mask": 0.25}, {"variant": "st"}, {"variant": "late"}])
 def test_variants_start_from_the_same_clips(memory: dict[str, Any], tmp_path: Path) -> None:
-    for _ in train(replace(RECIPE, stages=(CLIPS,)), tmp_path / "clips"):
+    recipe = replace(RECIPE, average=0.0)
+    for _ in train(replace(recipe, stages=(CLIPS,)), tmp_path / "clips"):
         pass
-    other = replace(RECIPE, model=tiny_model(**memory), stages=(replace(ROUTINE, steps=1, learning_rate=1e-9),))
+    other = replace(recipe, model=tiny_model(**memory), stages=(replace(ROUTINE, steps=1, learning_rate=1e-9),))
     for _ in train(replace(other, start_from=str(tmp_path / "clips")), tmp_path / "other"):
         pass
     clips, found = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("clips", "other"))

@@ -131,7 +131,8 @@ class Videos(Dataset[Batch]):
         size = self.model.encoder.tubelet.size
         if dice.chance(self.stage.file_share):
             spec = SegmentSpec(num_frames=self.model.num_frames, fps=script.fps, height=size, width=size)
-            frames = through_file(script, spec)[np.round(times * script.fps).astype(int)]
+            film = through_file(script, spec)
+            frames = film[np.minimum(np.round(times * script.fps).astype(int), len(film) - 1)]
         else:
             frames = drawn(Renderer(script, size), times)
         ends = times[self.model.num_frames - 1 :: self.model.num_frames]
