@@ -20,7 +20,7 @@ from longtake.hub import load
 from longtake.methods.statekv import StateKV
 from longtake.methods.statekv_config import StateKVConfig
 from longtake.train.vlm.build import VLMConfig, build_model, build_processor, save
-from longtake.train.vlm.words import question_words
+from longtake.train.words import question_words
 from longtake.vlm.families import family_of
 
 SMALL = VLMConfig(

@@ -19,7 +19,7 @@ from longtake.methods.statekv_config import StateKVConfig
 from longtake.state.pages import resummarised
 from longtake.state.retrieval import RETRIEVALS
 from longtake.train.vlm.build import build_model, build_processor
-from longtake.train.vlm.words import question_words
+from longtake.train.words import question_words
 from longtake.vlm.families import family_of
 
 

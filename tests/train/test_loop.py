@@ -112,6 +112,8 @@ def test_a_recipe_that_cannot_work_is_refused(fields: dict[str, object], message
 
 def test_every_recipe_in_the_repository_builds() -> None:
     from longtake.config import from_dict
+    from longtake.train.mcvit import run as mcvit_run
+    from longtake.train.mcvit.recipe import MCViTRecipe
     from longtake.train.sts_run import model_config
     from longtake.train.vlm.build import VLMConfig
 
@@ -122,6 +124,8 @@ def test_every_recipe_in_the_repository_builds() -> None:
         if isinstance(recipe, Recipe):
             with torch.device("meta"):
                 assert model_config(recipe).vocabulary
+        elif isinstance(recipe, MCViTRecipe):
+            assert mcvit_run.model_config(recipe).labels
         else:
             assert from_dict(VLMConfig, recipe.model).dim > 0
 

@@ -230,7 +230,7 @@ def _model(name: str) -> StateKV:
 def random_model() -> StateKV:
     """toybox-vlm's sizes with random weights: for measuring time, not for answers."""
     from longtake.train.vlm.build import VLMConfig, build_model, build_processor
-    from longtake.train.vlm.words import question_words
+    from longtake.train.words import question_words
 
     torch.manual_seed(0)
     sizes = VLMConfig()

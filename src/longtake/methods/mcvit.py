@@ -172,18 +172,25 @@ class MCViT(nn.Module, hub.Published):
     def forward(
         self, frames: UInt8[Tensor, "batch time 3 height width"], *, seed: int | None = None
     ) -> Float[Tensor, "batch outputs"]:
-        """Whole videos of one length, segment after segment as ``advance`` takes them in, to what losses are made of.
-
-        Gradients flow within segments and never through memory.
+        """Whole videos of one length to what losses are made of.
 
         Returns:
             Embeddings of length 1 with a text tower (see ``similarity``), scores of the classes without one; the
             video's vector if there are no classes either.
         """
+        return self.head(self.watch(frames, seed=seed))
+
+    def watch(
+        self, frames: UInt8[Tensor, "batch time 3 height width"], *, seed: int | None = None
+    ) -> Float[Tensor, "batch dim"]:
+        """Whole videos of one length, segment after segment as ``advance`` takes them in, to their vectors.
+
+        Gradients flow within segments and never through memory.
+        """
         state = self.init_state(frames.shape[0], total_frames=frames.shape[1], seed=seed)
         for part in frames.split(self.config.num_frames, dim=1):
             state = self.take_in(state, part)
-        return self.head(self.vector(state))
+        return self.vector(state)
 
     def take_in(self, state: MCViTState, frames: UInt8[Tensor, "batch time 3 height width"]) -> MCViTState:
         """The state after one more segment of each stream. Raises HorizonReached as ``advance`` does."""

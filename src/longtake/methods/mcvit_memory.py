@@ -31,8 +31,13 @@ def keeper(config: MCViTConfig, pools: nn.ModuleList | None, *, times: int, seed
     if memory.variant == "memvit":
         assert pools is not None
         return lambda inputs, layer: pools[layer](inputs, times, tubelet.size // tubelet.patch)
-    consolidate = CONSOLIDATE[memory.variant]
-    return lambda inputs, layer: consolidate(inputs[None], memory.size, seed=mixed(seed, layer))[0]
+    return lambda inputs, layer: _consolidated(inputs, memory, seed=mixed(seed, layer))
+
+
+def _consolidated(inputs: Tensor, memory: MemoryConfig, *, seed: int) -> Tensor:
+    """A layer's inputs become few; distances are never taken in bf16 for autocast's sake, which would mix them up."""
+    with torch.autocast(inputs.device.type, enabled=False):
+        return CONSOLIDATE[memory.variant](inputs[None], memory.size, seed=seed)[0]
 
 
 def remembered(memory: Memory, kept: list[Tensor], config: MCViTConfig, *, seed: int) -> Memory:

@@ -36,6 +36,13 @@ class MetricsLog:
         fresh.replace(self.path)
 
 
+LOSSES = ("loss", "captions", "stack_ended", "stack_memory", "cell", "answer", "classes", "ranks", "seen_action")
+SCORES = tuple(
+    f"valid_{name}" for name in ("f1", "exact", "memory_first_back", "memory_count", "all", "classes_", "questions_")
+)
+"""Names, and beginnings of names, of what is drawn of a run that has it."""
+
+
 def plot(metrics: Path, picture: Path) -> None:
     """Losses on a logarithmic axis above, validation scores below."""
     import matplotlib
@@ -45,10 +52,11 @@ def plot(metrics: Path, picture: Path) -> None:
 
     rows = MetricsLog(metrics).read()
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(9, 7), sharex=True, layout="constrained")
-    for name in ("loss", "captions", "stack_ended", "stack_memory", "cell"):
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    for name in (name for name in LOSSES if name in known):
         points = [(row["step"], row[name]) for row in rows if name in row]
         above.plot(*_smooth(points), label=name)
-    for name in ("valid_f1", "valid_exact", "valid_memory_first_back", "valid_memory_count"):
+    for name in (name for name in known if name.startswith(SCORES)):
         points = [(row["step"], row[name]) for row in rows if name in row]
         below.plot(
             [step for step, _ in points], [value for _, value in points], marker="o", label=name.removeprefix("valid_")
@@ -57,7 +65,8 @@ def plot(metrics: Path, picture: Path) -> None:
     below.set(ylim=(0, 1), ylabel="validation", xlabel="step")
     for axis in (above, below):
         axis.grid(alpha=0.3)
-        axis.legend(fontsize="small")
+        if axis.get_lines():
+            axis.legend(fontsize="small")
     fresh = picture.with_suffix(".new.png")
     figure.savefig(fresh, dpi=110)
     pyplot.close(figure)

@@ -24,10 +24,11 @@ from torch.utils.data import DataLoader, Dataset
 
 from longtake.errors import CheckpointError
 from longtake.train.log import MetricsLog
+from longtake.train.mcvit.recipe import MCViTRecipe
 from longtake.train.recipe import Recipe
 from longtake.train.vlm.recipe import VLMRecipe
 
-AnyRecipe: TypeAlias = Recipe | VLMRecipe
+AnyRecipe: TypeAlias = Recipe | VLMRecipe | MCViTRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ So a run that was killed goes on with exactly the items it would have seen.
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,14 +18,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from longtake.data.toybox import Renderer, Script, make_script
-from longtake.data.toybox.write import write_video
 from longtake.files import write_whole
 from longtake.language.tokenizer import PAD, CaptionTokenizer, TimedText
 from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_bucket, video_bucket
+from longtake.train.film import drawn, through_file
 from longtake.train.labels import Labels, labels_of
 from longtake.train.recipe import StageConfig
-from longtake.video import segments
 
 NUM_LENGTHS = 10
 """Different lengths of video in a stage: enough to leave last segments of any size, few enough that blocks of memory
@@ -125,12 +123,12 @@ class ToyboxStage(Dataset[Batch]):
     def film(self, script: Script, times: np.ndarray) -> UInt8[Tensor, "items time 3 height width"]:
         """The frames at those times, each with its earlier ones where they are spread; some through a file."""
         if random.Random(f"file/{script.split}/{script.seed}").random() < self.stage.file_share:
-            return through_a_file(script, self.model, len(times))
+            return through_file(script, self.model.segment_spec)[: len(times)].unsqueeze(0)
         renderer = Renderer(script, size=self.model.size)
         if not self.taken.num_frames:
-            return draw(renderer, times)
+            return drawn(renderer, times).unsqueeze(0)
         back = np.arange(self.model.encoder.history, -1, -1) / self.model.fps
-        return torch.cat([draw(renderer, np.maximum(time - back, 0.0)) for time in times])
+        return torch.stack([drawn(renderer, np.maximum(time - back, 0.0)) for time in times])
 
 
 def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_labelled: int = 2) -> list[Batch]:
@@ -155,7 +153,7 @@ def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_l
         labels = labels_of(script, times, model)
         kept = Labels(**{name: getattr(labels, name)[:, history:] for name in Labels.__slots__})
         no_tokens = torch.zeros(1, 0, 0, dtype=torch.long)
-        found.append(Batch(frames=draw(renderer, times), labels=kept, tokens=no_tokens))
+        found.append(Batch(frames=drawn(renderer, times).unsqueeze(0), labels=kept, tokens=no_tokens))
     return found
 
 
@@ -176,21 +174,6 @@ def told(
         tokens=tokens_of(script, times, model, tokenizer, whole=taken.whole),
         scripts=(script,),
     )
-
-
-def through_a_file(script: Script, model: STSConfig, num_frames: int) -> UInt8[Tensor, "1 time 3 height width"]:
-    """The frames as the reader delivers them from an mp4: with the traces of the codec and of its own resizing."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "video.mp4"
-        write_video(script, path)
-        with segments(path, model.segment_spec) as stream:
-            frames = torch.cat([segment.pixels for segment in stream])
-    return frames[:num_frames].unsqueeze(0)
-
-
-def draw(renderer: Renderer, times: np.ndarray) -> UInt8[Tensor, "1 time 3 height width"]:
-    frames = np.stack([renderer.frame(float(time)) for time in times])
-    return torch.from_numpy(frames).permute(0, 3, 1, 2).unsqueeze(0).contiguous()
 
 
 def tokens_of(

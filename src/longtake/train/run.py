@@ -11,10 +11,11 @@ import torch
 from longtake.config import apply_overrides, from_dict, read_toml, suggest, to_dict
 from longtake.errors import CheckpointError, ConfigError
 from longtake.train.loop import AnyRecipe, Run, TrainProgress
+from longtake.train.mcvit.recipe import MCViTRecipe
 from longtake.train.recipe import Recipe
 from longtake.train.vlm.recipe import VLMRecipe
 
-RECIPES: dict[str, type[AnyRecipe]] = {"sts": Recipe, "vlm": VLMRecipe}
+RECIPES: dict[str, type[AnyRecipe]] = {"sts": Recipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
 """By ``method``; a recipe that names none is one of STS."""
 
 
@@ -77,6 +78,10 @@ def build_run(recipe: AnyRecipe, folder: Path, seen_folder: Path | None = None) 
         from longtake.train.vlm.run import VLMRun
 
         return VLMRun(recipe, folder)
+    if isinstance(recipe, MCViTRecipe):
+        from longtake.train.mcvit.run import MCViTRun
+
+        return MCViTRun(recipe, folder)
     from longtake.train.sts_run import STSRun
 
     return STSRun(recipe, folder, seen_folder)

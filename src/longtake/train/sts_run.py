@@ -13,7 +13,7 @@ from torch import Tensor
 from longtake import hub
 from longtake.config import from_dict
 from longtake.data.toybox import TOYBOX_VERSION, make_script, vocabulary
-from longtake.errors import CheckpointError, ConfigError
+from longtake.errors import ConfigError
 from longtake.hub import weights_digest
 from longtake.methods.baselines import WholeVideo
 from longtake.methods.sts import STS
@@ -23,6 +23,7 @@ from longtake.train.loop import Place, Run, learning_rate
 from longtake.train.material import Batch, Taken, ToyboxStage
 from longtake.train.objective import STSObjective
 from longtake.train.recipe import Recipe, StageConfig
+from longtake.train.start import start_from
 from longtake.train.validate import caption_video, scores
 
 
@@ -139,27 +140,6 @@ def model_config(recipe: Recipe) -> STSConfig:
     """Toybox's vocabulary unless the recipe says otherwise."""
     fields = {"vocabulary": list(vocabulary())} | recipe.model
     return from_dict(STSConfig, fields, where=f"recipe {recipe.name}: model")
-
-
-def start_from(objective: STSObjective, folder: Path, parts: tuple[str, ...] = ()) -> None:
-    """Take over weights whose name and shape agree: of a run's checkpoint (heads too) or of a saved model."""
-    from safetensors.torch import load_file
-
-    places = (folder / "checkpoint" / "model.safetensors", folder / "model.safetensors")
-    found = next((path for path in places if path.exists()), None)
-    if found is None:
-        raise CheckpointError(f"start_from {folder}: neither a run nor a checkpoint folder; train that recipe before")
-    weights = load_file(found)
-    if found == places[1]:
-        weights = {f"model.{name}": tensor for name, tensor in weights.items()}
-    own = objective.state_dict()
-    prefixes = tuple(f"model.{part}." for part in parts)
-    fitting = {
-        name: tensor
-        for name, tensor in weights.items()
-        if name in own and own[name].shape == tensor.shape and (not parts or name.startswith(prefixes))
-    }
-    objective.load_state_dict(fitting, strict=False)
 
 
 class Judge:

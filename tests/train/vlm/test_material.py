@@ -14,11 +14,11 @@ from longtake.data.toybox.story import REGIONS
 from longtake.data.toybox.world import ACTIONS
 from longtake.methods.statekv import StateKV
 from longtake.methods.statekv_config import StateKVConfig
+from longtake.train.truth import IGNORED, truth_at
 from longtake.train.vlm.build import VLMConfig, build_model, build_processor
 from longtake.train.vlm.material import Films, Layout, patches_of
 from longtake.train.vlm.objective import VLMObjective
-from longtake.train.vlm.truth import IGNORED, truth_at
-from longtake.train.vlm.words import question_words
+from longtake.train.words import question_words
 from longtake.types import Segment
 from longtake.vlm.families import family_of
 

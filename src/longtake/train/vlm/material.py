@@ -19,9 +19,10 @@ from torch.utils.data import Dataset
 from longtake.data.toybox import COLOURS, KINDS, Renderer, Script, make_script
 from longtake.data.toybox.dice import Dice
 from longtake.data.toybox.recall import Recall, RecallQuestion, chosen
-from longtake.data.toybox.write import write_video
+from longtake.train.film import eventful_start, through_file
+from longtake.train.truth import IGNORED, Truth, truth_at
 from longtake.train.vlm.build import VISION, VLMConfig
-from longtake.train.vlm.truth import IGNORED, Truth, truth_at
+from longtake.types import SegmentSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,7 +112,7 @@ class Clips(Dataset[Batch]):
             seconds = dice.uniform(60.0, 120.0)
             script = make_script(dice.integer(0, 1 << 40), seconds=round(seconds), split=f"train-{number % 4}")
             renderer = Renderer(script, self.config.size)
-            starts = [round(self._moment(script, dice) * 4) / 4 for _ in range(per_video)]
+            starts = [round(eventful_start(script, dice, self.config.step_seconds) * 4) / 4 for _ in range(per_video)]
             for start in starts:
                 times = start + np.arange(self.config.frames_per_step) / self.config.fps
                 frames += [renderer.frame(float(time)) for time in times]
@@ -129,15 +130,6 @@ class Clips(Dataset[Batch]):
             starts=empty,
             points=empty[:, :, None].bool(),
         )
-
-    def _moment(self, script: Script, dice: Dice) -> float:
-        latest = script.seconds - self.config.step_seconds
-        if script.events and dice.chance(0.85):
-            # rare actions as often as common ones: events follow the story, which has few of some
-            action = dice.pick(sorted({event.action for event in script.events}))
-            event = dice.pick([event for event in script.events if event.action == action])
-            return min(latest, max(0.0, dice.uniform(event.start_seconds - 0.75, event.end_seconds - 0.5)))
-        return dice.uniform(0.0, latest)
 
 
 def replaced(truth: Truth) -> Truth:
@@ -183,8 +175,8 @@ class Films(Dataset[Batch]):
     def __getitem__(self, index: int) -> Batch:
         dice = Dice("vlm films", self.seed, index)
         steps = dice.integer(*self.steps)
-        through_file = dice.chance(self.file_share)
-        videos = [self._video(dice, steps, through_file) for _ in range(self.batch_size)]
+        filed = dice.chance(self.file_share)
+        videos = [self._video(dice, steps, filed) for _ in range(self.batch_size)]
         ids, ends, places = self.layout.ids(steps)
         questions = [questions for _, _, questions in videos]
         branches, targets = self._branches(questions)
@@ -222,7 +214,7 @@ class Films(Dataset[Batch]):
             rows.append(shown.flatten())
         return torch.stack(rows)
 
-    def _video(self, dice: Dice, steps: int, through_file: bool) -> tuple[Tensor, Truth, list[Asked]]:
+    def _video(self, dice: Dice, steps: int, filed: bool) -> tuple[Tensor, Truth, list[Asked]]:
         config = self.config
         seconds = steps * config.step_seconds
         while True:
@@ -231,8 +223,9 @@ class Films(Dataset[Batch]):
             if asked:
                 break
         times = np.arange(steps * config.frames_per_step) / config.fps
-        if through_file:
-            frames = frames_from_file(script, config, len(times))
+        if filed:
+            spec = SegmentSpec(num_frames=config.frames_per_step, fps=config.fps, height=config.size, width=config.size)
+            frames = through_file(script, spec)[: len(times)].permute(0, 2, 3, 1).contiguous().numpy()
         else:
             renderer = Renderer(script, config.size)
             frames = np.stack([renderer.frame(float(time)) for time in times])
@@ -271,23 +264,6 @@ class Films(Dataset[Batch]):
                 branches[video, number, : len(ids)] = torch.tensor(ids)
                 targets[video, number, answer_at - 1 : len(ids) - 1] = torch.tensor(ids[answer_at:])
         return branches, targets
-
-
-def frames_from_file(script: Script, config: VLMConfig, count: int) -> UInt8[np.ndarray, "frames size size 3"]:
-    """As the reader delivers them from an mp4: with the traces of the codec and of its own resizing."""
-    import tempfile
-    from pathlib import Path
-
-    from longtake.types import SegmentSpec
-    from longtake.video import segments
-
-    spec = SegmentSpec(num_frames=config.frames_per_step, fps=config.fps, height=config.size, width=config.size)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "video.mp4"
-        write_video(script, path)
-        with segments(path, spec) as stream:
-            frames = torch.cat([segment.pixels for segment in stream])
-    return frames[:count].permute(0, 2, 3, 1).contiguous().numpy()
 
 
 def branch_mask(

@@ -14,39 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface
 
-from longtake.data.toybox.story import REGIONS
-from longtake.data.toybox.world import ACTIONS, COLOURS, COUNTED, KINDS
+from longtake.train.heads import token_losses, width
+from longtake.train.truth import IGNORED
 from longtake.train.vlm.build import VLMConfig
 from longtake.train.vlm.material import Batch, branch_mask
-from longtake.train.vlm.truth import IGNORED, MOST_COUNTS, MOST_VISITS
 
-SEEN_HEADS = {
-    "kind": len(KINDS) + 1,
-    "colour": len(COLOURS),
-    "action": len(ACTIONS),
-    "offset": 2,
-    "region": len(REGIONS),
-}
-DONE_HEADS = {
-    "kind": len(KINDS) + 1,
-    "action": len(ACTIONS),
-    "before": len(ACTIONS),
-    "counts": len(COUNTED) * MOST_COUNTS,
-    "visits": MOST_VISITS,
-    "region": len(REGIONS),
-    "done": len(ACTIONS),
-}
-WEIGHTS = {
-    "kind": 1.0,
-    "colour": 1.0,
-    "action": 1.0,
-    "offset": 2.0,
-    "before": 1.0,
-    "counts": 1.0,
-    "visits": 0.5,
-    "region": 0.5,
-    "done": 3.0,
-}
+SEEN_HEADS = ("kind", "colour", "action", "offset", "region")
+DONE_HEADS = ("kind", "action", "before", "counts", "visits", "region", "done")
 LOOKING, RECALLING = 1.0, 0.3
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
 
@@ -131,8 +105,8 @@ class VLMObjective(nn.Module):
     def __init__(self, model: Any, config: VLMConfig) -> None:
         super().__init__()
         self.model, self.config = model, config
-        self.seen_heads = nn.Linear(config.dim, sum(SEEN_HEADS.values()))
-        self.done_heads = nn.Linear(config.dim, sum(DONE_HEADS.values()))
+        self.seen_heads = nn.Linear(config.dim, width(SEEN_HEADS))
+        self.done_heads = nn.Linear(config.dim, width(DONE_HEADS))
         AttentionInterface.register("longtake-branched", branched)
         # transformers hands the borders of all steps at once to attentions with this word in their name
         AttentionInterface.register("longtake-steps-flash", step_by_step)
@@ -151,7 +125,7 @@ class VLMObjective(nn.Module):
         """
         with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
             seen = self.see(batch)
-        losses = {} if frozen else self._head_losses("seen", self.seen_heads(seen), SEEN_HEADS, batch)
+        losses = {} if frozen else named("seen", token_losses(self.seen_heads(seen), batch.truth, SEEN_HEADS))
         if not batch.branches.numel():
             return losses | {"loss": sum(losses.values(), torch.zeros(()))}
         answer_at = (batch.targets != IGNORED).int().argmax(-1)
@@ -173,7 +147,7 @@ class VLMObjective(nn.Module):
         losses["recalling"] = RECALLING * looking_loss(looking.recalled, recall)
         steps = seen.shape[1]
         shown = between[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), steps, -1))
-        losses |= self._head_losses("done", self.done_heads(shown), DONE_HEADS, batch)
+        losses |= named("done", token_losses(self.done_heads(shown), batch.truth, DONE_HEADS))
         answers = self.answer_logits(hidden, batch)
         right = batch.targets[batch.targets != IGNORED]
         losses["answer"] = functional.cross_entropy(answers.float(), right)
@@ -221,27 +195,9 @@ class VLMObjective(nn.Module):
         asked = hidden[:, batch.prefix.shape[1] :].unflatten(1, batch.branches.shape[1:])
         return self.model.lm_head(asked[batch.targets != IGNORED])
 
-    def _head_losses(self, prefix: str, said: Tensor, heads: dict[str, int], batch: Batch) -> dict[str, Tensor]:
-        losses: dict[str, Tensor] = {}
-        for name, part in zip(heads, said.float().split(tuple(heads.values()), dim=-1), strict=True):
-            target = getattr(batch.truth, name)
-            if name == "offset":
-                there = batch.truth.kind < len(KINDS)
-                loss = functional.smooth_l1_loss(part[there], target[there], beta=0.1)
-            elif name == "done":
-                there = batch.truth.kind < len(KINDS)
-                loss = functional.binary_cross_entropy_with_logits(part[there], target[there])
-            elif name == "kind":
-                # most tokens show no toy: those that do weigh half
-                weight = torch.ones(len(KINDS) + 1, device=part.device)
-                weight[-1] = 0.2
-                loss = functional.cross_entropy(part.flatten(0, -2), target.flatten(), weight=weight)
-            else:
-                if name == "counts":
-                    part = part.unflatten(-1, (len(COUNTED), -1))
-                loss = functional.cross_entropy(part.flatten(0, -2), target.flatten(), ignore_index=IGNORED)
-            losses[f"{prefix}_{name}"] = WEIGHTS[name] * loss
-        return losses
+
+def named(prefix: str, losses: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}_{name}": loss for name, loss in losses.items()}
 
 
 def looking_loss(
