@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from statistics import median
 from time import thread_time
 from typing import Any
@@ -118,7 +119,7 @@ def _by_hand(shapes: Shapes, variant: Variant) -> float:
 def _scikit_learn(inputs: Sequence[Tensor], starts: Sequence[Tensor]) -> Callable[[], list[Any]] | None:
     """Its k-means over every layer, from the same starts; None where it is not installed."""
     try:
-        from sklearn.cluster import KMeans  # pyright: ignore[reportMissingImports]
+        cluster: Any = import_module("sklearn.cluster")
     except ModuleNotFoundError:
         return None
     points = [one[0, 0].numpy() for one in inputs]
@@ -128,7 +129,9 @@ def _scikit_learn(inputs: Sequence[Tensor], starts: Sequence[Tensor]) -> Callabl
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that so few iterations may not have converged
             return [
-                KMeans(n_clusters=len(start), init=start, n_init=1, max_iter=KMEANS_ITERATIONS, tol=0.0).fit(one)
+                cluster.KMeans(n_clusters=len(start), init=start, n_init=1, max_iter=KMEANS_ITERATIONS, tol=0.0).fit(
+                    one
+                )
                 for one, start in zip(points, first, strict=True)
             ]
 

@@ -100,7 +100,8 @@ def bench_memory(setting: MemorySetting, *, tell: Callable[[str], None] | None =
 def measure_memory(setting: MemorySetting, kind: MemoryKind) -> dict[str, Any]:
     """Measure one kind in this process."""
     torch.manual_seed(0)
-    session: Session[Any] = Session(random_model(setting, kind), source="noise")
+    model: Any = random_model(setting, kind)
+    session: Session[Any] = Session(model, source="noise")
     segment = _segments(session.spec)
     early, late = setting.segments, setting.num_segments - setting.window
     resident: list[int] = []
