@@ -187,9 +187,17 @@ def is_video_model(folder: Path) -> bool:
     return "model_type" in config and "method" not in config
 
 
+def method_name(folder: Path) -> str:
+    """Which method a checkpoint folder runs as: what its config names, or what its transformers model becomes."""
+    config = _read_any_config(folder)
+    if is_video_model(folder):
+        return "mcvit" if config.get("model_type") == "vivit" else "statekv"
+    return str(config.get("method", ""))
+
+
 def video_model_module(folder: Path) -> Any:
     """What loads (``load_folder``) and describes (``describe``) a folder of transformers'."""
-    is_vivit = _read_any_config(folder).get("model_type") == "vivit"
+    is_vivit = method_name(folder) == "mcvit"
     return import_module("longtake.methods.mcvit_vivit" if is_vivit else "longtake.methods.statekv_load")
 
 

@@ -241,13 +241,27 @@ class Session(Generic[StateT]):
         """Choose one of the options from what has been seen."""
         return self._answer(Choose(question=question, options=tuple(options)), Answer)[0]
 
-    def classify(self, labels: Iterable[str] = (), *, top: int = 5) -> list[Label]:
-        """The most probable labels; without ``labels``, of those the model was trained with."""
-        return self._answer(Classify(labels=tuple(labels), top=top), Label)
+    def classify(self, labels: Iterable[str] = (), *, top: int = 5, prompt: str | None = None) -> list[Label]:
+        """The most probable labels; without ``labels``, of those the model was trained with.
+
+        ``prompt`` says how a label is put as text, ``{}`` in its place; None: the model's own way.
+        """
+        return self._answer(Classify(labels=tuple(labels), top=top, prompt=prompt), Label)
 
     def embed(self) -> Embedding:
-        """One vector for what has been seen."""
+        """One vector for what has been seen, since the last ``begin_stretch`` if there was one."""
         return self._answer(Embed(), Embedding)[0]
+
+    def begin_stretch(self) -> None:
+        """From here on the model's answers are about what comes now; what came before stays in its memory.
+
+        Raises:
+            UnsupportedRequest: The model sees a video as a whole only.
+        """
+        begin = cast("Callable[[StateT], StateT] | None", getattr(self.model, "begin_stretch", None))
+        if begin is None:
+            raise UnsupportedRequest(f"{type(self.model).__name__} has no vectors for stretches of a video")
+        self._at = replace(self._at, state=begin(self.state))
 
     def unfamiliar(self) -> str | None:
         """Why what was seen looks unlike what the model was trained on, if the model can tell."""

@@ -100,6 +100,8 @@ class Classify:
     labels: tuple[str, ...] = ()
     """Empty: the labels the model was trained with."""
     top: int = 5
+    prompt: str | None = None
+    """What is said of a label when it is compared as text, ``{}`` in its place; None: the model's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,3 +64,29 @@ def other_vlm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.vlm.folders import SETTINGS, write_folder
 
     return write_folder(tmp_path_factory.mktemp("models") / "other-vlm", louder=1.01, **SETTINGS)
+
+
+@pytest.fixture(scope="session")
+def tiny_mcvit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random MC-ViT with a text tower: segments of 4 frames, a second each."""
+    from tests.contract.models import make_mcvit
+
+    from longtake import hub
+
+    folder = tmp_path_factory.mktemp("models") / "tiny-mcvit"
+    hub.save(make_mcvit(), folder)  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.fixture(scope="session")
+def linear_mcvit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random MC-ViT with a linear head over red, green and blue, and no text tower."""
+    from dataclasses import replace
+
+    from longtake import hub
+    from longtake.methods.mcvit import MCViT
+    from longtake.methods.mcvit_config import MCViTConfig
+
+    folder = tmp_path_factory.mktemp("models") / "linear-mcvit"
+    hub.save(MCViT(replace(MCViTConfig.tiny(), text=None)).eval(), folder)
+    return folder

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from tests.contract.models import make_mcvit
 
 from longtake.errors import ConfigError, SourceError
 from longtake.eval.ask import Marked, TextOnly, by, difference, metrics, share
 from longtake.eval.ask_data import AskData, AskedQuestion, open_recall
 from longtake.eval.ask_report import AskReport, markdown, picture
-from longtake.eval.ask_run import ask_all
+from longtake.eval.ask_run import ask_all, blind_all
 from longtake.eval.ask_sweep import Trial, policies_of, read, run_trials, tokens_of, trials, try_all
 from longtake.eval.caption_data import render_toybox
 from longtake.hub import load
@@ -111,6 +113,18 @@ def test_a_budget_of_the_whole_video_answers_as_full_attention(model: StateKV, d
             state = model.advance(state, segment)
     assert tokens_of(model, seen) == state.kv.seen_tokens
     assert [mark.said for mark in ask_all(data, model) if mark.video == video] == said[0][: len(data.questions[video])]
+
+
+def test_mcvit_chooses_and_its_blind_answers_stand_beside(data: AskData) -> None:
+    mcvit: Any = make_mcvit()
+    marks, blind = ask_all(data, mcvit, choose=True), blind_all(data, mcvit)
+    assert [mark.question for mark in blind] == [mark.question for mark in marks]
+    assert all(mark.said in mark.question.options for mark in blind)
+    again = {mark.question.question: mark.said for mark in blind}
+    assert [again[mark.question.question] for mark in blind_all(data, mcvit)] == [mark.said for mark in blind]
+    found: Any = metrics(marks, blind=blind)
+    assert found["visual"]["accuracy"] == pytest.approx(found["accuracy"] - found["blind"]["accuracy"])
+    assert "without_video" not in found
 
 
 def test_the_report_chooses_on_other_videos_than_it_scores(model: StateKV, data: AskData) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 from longtake import hub
 from longtake.errors import ConfigError, HorizonReached, StateError, UnsupportedRequest
 from longtake.methods.mcvit import MCViT, MCViTState, adapted, parameter_counts
+from longtake.methods.mcvit_blind import without_video
 from longtake.methods.mcvit_config import MCViTConfig
 from longtake.state.tree import num_bytes
 from longtake.types import Answer, Choose, Classify, Embed, Embedding, Label, Segment
@@ -256,6 +257,86 @@ def test_nothing_seen_is_no_answer() -> None:
     model = build()
     for request in (Embed(), Classify(), Choose(question="?", options=("red",))):
         assert list(model.respond(model.init_state(), request)) == []
+
+
+def test_prompt_of_a_request_takes_the_place_of_the_models() -> None:
+    model = build()
+    state = taken_in(model, film(8))
+    labels = ("red", "blue")
+    plain = {one.name: one.probability for one in model.respond(state, Classify(labels=labels))}  # type: ignore
+    asked = Classify(labels=labels, prompt="which came {} most often?")
+    prompted = {one.name: one.probability for one in model.respond(state, asked)}  # type: ignore
+    other = adapted(model, replace(model.config, prompt="which came {} most often?"))
+    same = {one.name: one.probability for one in other.respond(state, Classify(labels=labels))}  # type: ignore
+    assert prompted == pytest.approx(same)
+    assert prompted != pytest.approx(plain)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Classify(top=0), "top is 0"),
+        (Classify(prompt="a video"), "expected a text with {}"),
+        (Choose(question="which?", options=()), "got no options"),
+    ],
+)
+def test_request_that_cannot_be_answered_is_refused_before_anything_is_seen(asked: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build().check(asked)
+
+
+@torch.no_grad()
+def test_any_number_of_texts_goes_through_the_text_tower() -> None:
+    model = build()
+    texts = ["red", "green blue", "which came most often?"] * 100
+    vectors = model.embed_text(texts)
+    torch.testing.assert_close(vectors[-3:], model.embed_text(texts[:3]), rtol=1e-10, atol=1e-10)
+
+
+def test_texts_that_are_read_in_part_are_told() -> None:
+    model = build()
+    assert model.half_read(["red", "Green blue?", "a red zebra", "red " * 20]) == ["a red zebra", "red " * 20]
+
+
+@pytest.mark.parametrize("variant", ["st", "ma", "mc-km", "memvit"])
+@torch.no_grad()
+def test_stretches_of_a_video_make_up_the_whole(variant: str) -> None:
+    """A new stretch forgets what was told, not what is remembered: the parts' vectors average to the whole's."""
+    model, frames = build(variant=variant), film(14)
+    whole, state, parts = taken_in(model, frames), model.init_state(), []
+    for number, segment in enumerate(segments(frames)):
+        if number == 2:
+            parts.append(state)
+            state = model.begin_stretch(state)
+            assert list(model.respond(state, Embed())) == []
+        state = model.advance(state, segment)
+    parts.append(state)
+    assert [part.mean_frames for part in parts] == [8, 6]
+    average = sum(part.mean * part.mean_frames for part in parts) / 14
+    torch.testing.assert_close(average, whole.mean, rtol=1e-10, atol=1e-10)
+    assert torch.equal(state.memory.tokens, whole.memory.tokens)
+    (embedding,) = model.respond(state, Embed())
+    assert (embedding.start_seconds, embedding.end_seconds) == (2.0, 3.5)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("variant", ["joint", "late"])
+def test_video_seen_as_a_whole_has_no_stretches(variant: str) -> None:
+    model = build(variant=variant)
+    with pytest.raises(UnsupportedRequest, match="as a whole"):
+        model.begin_stretch(model.init_state())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_blind_answer_is_that_of_a_grey_segment(variant: str) -> None:
+    model = build(variant=variant)
+    state = without_video(model)
+    assert not any(weights.grad_fn for weights in (state.mean, state.memory.tokens))
+    grey = torch.full((1, 4, 3, 16, 16), 128, dtype=torch.uint8)
+    expected = model.label_scores(model.vector(taken_in(model, grey)), ("red", "blue"))[0].softmax(-1)
+    shares = {one.name: one.probability for one in model.respond(state, Classify(labels=("red", "blue")))}  # type: ignore
+    assert [shares["red"], shares["blue"]] == pytest.approx(expected.tolist())
+    (answer,) = model.respond(state, Choose(question="which?", options=("red", "blue")))
+    assert (answer.at_seconds, sum(answer.probabilities)) == (0.0, pytest.approx(1))  # type: ignore[union-attr]
 
 
 # --- bounds, refusals, checkpoints

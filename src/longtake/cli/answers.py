@@ -12,11 +12,14 @@ from longtake.types import Answer
 
 INCOMPLETE = "incomplete"
 """Flag of answers about a source that could not be read as far as was wanted."""
+BLIND = "blind"
+"""Flag of answers for which no video was read."""
 ADVICE = {
     "length": "the answer was cut, it had reached its longest; raise --max-new-tokens",
     "repeats": "the answer began to repeat itself and was stopped there",
     "empty": "the answer is empty: the model ended it at once; put the question in other words",
     "no-choice": "the answer names none of the choices; --choose-by likelihood always takes one",
+    BLIND: "no video was read: this is chosen from the words alone",
     INCOMPLETE: "the answer is about what was seen until reading stopped",
 }
 """By flag."""

@@ -37,6 +37,8 @@ class Entry(NamedTuple):
 COMMANDS = {
     "caption": Entry("longtake.cli.caption", "caption", "Events of a video, each as soon as it ends."),
     "ask": Entry("longtake.cli.ask", "ask", "Answers about a video, from any frozen video-language model."),
+    "classify": Entry("longtake.cli.classify", "classify", "What a video is: labels with probabilities."),
+    "embed": Entry("longtake.cli.embed", "embed", "Vectors of videos, or of their stretches."),
     "probe": Entry("longtake.cli.probe", "probe", "What the reader sees in a video: frames, times, losses."),
     "toybox": Entry("longtake.cli.toybox", "app", "Make videos of Toybox, the procedural world."),
     "train": Entry("longtake.cli.train", "train", "Train a model from a recipe."),

@@ -15,6 +15,7 @@ def ask(
     model: options.Model = None,
     choice: options.Choice = None,
     choose_by: options.ChooseBy = None,
+    blind: options.Blind = False,
     follow_up: options.FollowUp = False,
     at: options.At = None,
     policy: options.Policy = None,
@@ -44,7 +45,7 @@ def ask(
     """Answer questions about a video or a stream, from a frozen video-language model.
 
     The source is read once, at constant cost per frame, then every question is answered. A live source is read until
-    --seconds, --at or Ctrl-C, and then answered about.
+    --seconds, --at or Ctrl-C, and then answered about. An MC-ViT model takes the --choice whose text is nearest.
     """
     config = {"policy": policy, "select": select, "sinks": sinks, "budget": budget, "horizon_seconds": horizon}
     config |= {"fps": fps, "height": height, "width": width}
@@ -52,6 +53,8 @@ def ask(
     sampling |= {"seed": seed, "stop": tuple(stop) if stop else None}
     sampling = _given(sampling)
     _check_usage(sampling, choice=choice, choose_by=choose_by)
+    if blind and (save or resume):
+        raise typer.BadParameter("--blind reads no video; leave --save and --resume out")
     from longtake.cli.asking import Job, run
     from longtake.config import apply_overrides
 
@@ -63,6 +66,7 @@ def ask(
         sampling=sampling,
         choices=tuple(choice or ()),
         choose_by=choose_by or "likelihood",
+        blind=blind,
         follow_up=follow_up,
         at=at,
         seconds=seconds,

@@ -32,6 +32,8 @@ class Job:
     """Fields of ``Sampling``, those that were given."""
     choices: tuple[str, ...]
     choose_by: Literal["likelihood", "generation"]
+    blind: bool
+    """Read no video."""
     follow_up: bool
     at: float | None
     seconds: float | None
@@ -55,15 +57,23 @@ def check(job: Job) -> None:
         _check_words(f"question {number}", question)
     _check_choices(job)
     _check_times(job)
-    from_dict(Sampling, job.sampling, where="sampling")
-    # each for itself: what goes together depends on the model's own settings, and is told when it is loaded
-    from_dict(StateKVConfig, {"budget": MOST["budget"], "detailed": "disk"} | dict(job.options), where="options")
     if job.source != "-" and job.seconds != 0:
         parse_address(job.source)
     if job.save is not None:
         check_writable(job.save)
         if job.save.resolve() == Path(job.source).resolve():
             raise ConfigError(f"--save {job.save} is the source, which would be overwritten; choose another place")
+
+
+def check_options(job: Job) -> None:
+    """Raise ConfigError for options that no video-language model can take."""
+    if job.blind:
+        raise ConfigError(
+            "--blind goes with --choice and an MC-ViT model; a video-language model is asked with its video"
+        )
+    from_dict(Sampling, job.sampling, where="sampling")
+    # each for itself: what goes together depends on the model's own settings, and is told when it is loaded
+    from_dict(StateKVConfig, {"budget": MOST["budget"], "detailed": "disk"} | dict(job.options), where="options")
 
 
 def check_used(job: Job, config: StateKVConfig) -> None:

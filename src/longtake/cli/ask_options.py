@@ -26,6 +26,9 @@ ChooseBy: TypeAlias = Annotated[
     Literal["likelihood", "generation"] | None,
     Option(help="The likeliest choice, or the one the model names.  [default: likelihood]"),
 ]
+Blind: TypeAlias = Annotated[
+    bool, Option("--blind", help="MC-ViT: read no video; choose from the words alone, to tell what seeing adds.")
+]
 FollowUp: TypeAlias = Annotated[
     bool, Option("--follow-up", help="Each question is a further turn of one conversation.")
 ]

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from longtake.cli import choosing
 from longtake.cli.answers import INCOMPLETE, JsonLines, Shown, Text, trimmed
-from longtake.cli.ask_job import Job, check, check_used
-from longtake.cli.snapshots import Pace
+from longtake.cli.ask_job import Job, check, check_options, check_used
+from longtake.cli.reading import Reading, can_answer, lasting, read, stopped
 from longtake.cli.sources import short_name
 from longtake.cli.terminal import StatusLine, summary
 from longtake.config import to_dict
-from longtake.errors import CapacityError, ConfigError, LongtakeError, StateError, UnsupportedRequest
+from longtake.errors import ConfigError, LongtakeError, StateError, UnsupportedRequest
 from longtake.hub import load
 from longtake.methods.statekv_answer import flags_of
 from longtake.methods.statekv_choice import choose_by_saying
 from longtake.position import read_notes
 from longtake.session import Session
 from longtake.types import Answer
-from longtake.video.address import parse_address
 from longtake.vlm.decode import Sampling
 
 DEFAULT_MODEL = "toybox-vlm"
@@ -33,21 +31,24 @@ def run(job: Job) -> int:
     notes = read_notes(job.resume) if job.resume else {}
     check(job)
     name = job.model or notes.get("model", DEFAULT_MODEL)
+    if choosing.is_meant(name):
+        return choosing.run(job, name, status)
+    check_options(job)
     remote = {"trust_remote_code": True} if job.trust_remote_code else {}
     model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
     _check_questions(job, model, name)
     check_used(job, model.config)
     _tell_limits(job, model, status)
     session = _session(job, model, notes.get("config") or {})
-    session.notes |= {"model": _lasting(name), "config": to_dict(model.config)}
+    session.notes |= {"model": lasting(name), "config": to_dict(model.config)}
     failure: BaseException | None = None
     reason = ""
     try:
-        reason = _read(job, session, status)
+        reason = read(session, _reading(job), status)
     except (LongtakeError, KeyboardInterrupt) as error:
-        if not _can_answer(error, job, session):
+        if not can_answer(error, job.source, session):
             if isinstance(error, KeyboardInterrupt):
-                status.say(_stopped(job, session))
+                status.say(stopped(job.source, session, job.save))
             raise
         failure = error
     if not job.quiet:
@@ -73,11 +74,15 @@ def _tell_limits(job: Job, model: Any, status: StatusLine) -> None:
         )
 
 
-def _stopped(job: Job, session: Session[Any]) -> str:
-    """What is left of a run that was interrupted."""
-    seen = session.clock.seen_seconds
-    kept = f"; go on with --resume {job.save}" if job.save and session.clock.num_segments else ""
-    return f"stopped at {seen:g} s of {short_name(job.source)}, nothing was answered{kept}"
+def _reading(job: Job) -> Reading:
+    return Reading(
+        source=job.source,
+        seconds=job.seconds,
+        until=job.at if job.save is None else None,
+        save=job.save,
+        on_lag=job.on_lag,
+        timeout_seconds=job.timeout_seconds,
+    )
 
 
 def _check_moment(job: Job, session: Session[Any], *, whole: bool) -> None:
@@ -104,56 +109,6 @@ def _session(job: Job, model: Any, saved: Mapping[str, Any]) -> Session[Any]:
                     "leave that out, or start anew without --resume"
                 ) from error
         raise
-
-
-def _can_answer(error: BaseException, job: Job, session: Session[Any]) -> bool:
-    """Whether what was seen until reading stopped is worth an answer.
-
-    A camera has no end that could be missed; of a video too long for the model there is nothing better to be had.
-    """
-    if isinstance(error, StateError) or not session.clock.num_segments:
-        return False
-    return isinstance(error, CapacityError) or _is_endless(job.source)
-
-
-def _read(job: Job, session: Session[Any], status: StatusLine) -> str:
-    """Take the source in, as far as it is wanted; whatever happens, ``--save`` has what was taken in.
-
-    What is given is the reason why the model took in no more, or nothing.
-    """
-    reason = ""
-    if job.seconds == 0:
-        return reason
-    pace, began = Pace(job.save) if job.save else None, session.clock.seen_seconds
-    try:
-        steps = session.watch(job.source, on_lag=job.on_lag, timeout_seconds=job.timeout_seconds)
-        with closing(steps):
-            for step in steps:
-                if pace:
-                    pace.save(session, session.notes, now=False)
-                status.show("", step.progress)
-                reason = step.reason
-                if _is_enough(job, session, began):
-                    break
-    except StateError:
-        raise  # another source than the state's: nothing was taken in
-    except (LongtakeError, KeyboardInterrupt):
-        if pace and session.clock.num_segments:
-            pace.save(session, session.notes, now=True)
-        raise
-    finally:
-        status.clear()
-    if pace:
-        pace.save(session, session.notes, now=True)
-    return reason
-
-
-def _is_enough(job: Job, session: Session[Any], began: float) -> bool:
-    seen = session.clock.seen_seconds
-    if job.seconds is not None and seen - began >= job.seconds - 1e-6:
-        return True
-    # a segment that ends later is not needed for this moment, nor is the rest
-    return job.at is not None and job.save is None and seen >= job.at - 1e-6
 
 
 def _answer_all(job: Job, session: Session[Any], status: StatusLine, *, flags: tuple[str, ...]) -> None:
@@ -213,16 +168,3 @@ def _check_questions(job: Job, model: Any, name: str) -> None:
         )
     for text in (*job.questions, *job.choices):
         model.family.question(text, position=0)
-
-
-def _is_endless(source: str) -> bool:
-    try:
-        address = parse_address(source)
-    except LongtakeError:
-        return False
-    return address.is_live or address.kind == "pipe"
-
-
-def _lasting(name: str) -> str:
-    """The model's name as it will still be found from another folder."""
-    return str(Path(name).resolve()) if Path(name).expanduser().is_dir() else name

@@ -13,16 +13,19 @@ import typer
 
 def bench(
     name: Annotated[
-        Literal["scan", "stream", "kv", "decode", "flops"],
+        Literal["scan", "stream", "kv", "memory", "mcvit", "decode", "flops"],
         typer.Argument(
             help="scan: the SSM against its FFT form. stream: memory and time over a long video. kv: StateKV's time "
-            "per frame early and late, its attention against bare products. decode: an answer after two minutes and "
-            "after an hour. flops: StateKV's operations at 512 frames; "
+            "per frame early and late, its attention against bare products. memory: MC-ViT's memory and time per "
+            "segment early and late. mcvit: its operations and memory against joint attention's, and its k-means. "
+            "decode: an answer after two minutes and after an hour. flops: StateKV's operations at 512 frames; "
             "prints docs/flops.md."
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
-    minutes: Annotated[float, typer.Option(help="For stream and decode: length of the stream, at least 3.")] = 60.0,
+    minutes: Annotated[
+        float, typer.Option(help="For stream, memory and decode: length of the stream, at least 3 (memory: 7).")
+    ] = 60.0,
     model: Annotated[
         str | None,
         typer.Option(
@@ -52,6 +55,8 @@ def _measure(name: str, minutes: float, model: str | None, folder: Path) -> dict
         from longtake.eval.bench_scan import bench_scan
 
         return bench_scan()
+    if name in ("memory", "mcvit"):
+        return _measure_mcvit(name, minutes)
     if name == "kv":
         from longtake.eval.bench_kv import bench_kv
 
@@ -67,6 +72,16 @@ def _measure(name: str, minutes: float, model: str | None, folder: Path) -> dict
     from longtake.eval.bench_stream import bench_stream
 
     return bench_stream(minutes, model or "toybox-sts", folder, tell=_tell)
+
+
+def _measure_mcvit(name: str, minutes: float) -> dict[str, Any]:
+    if name == "memory":
+        from longtake.eval.bench_memory import MemorySetting, bench_memory
+
+        return bench_memory(MemorySetting(minutes=minutes), tell=_tell)
+    from longtake.eval.bench_mcvit import bench_mcvit
+
+    return bench_mcvit(tell=_tell)
 
 
 def _tell(line: str) -> None:

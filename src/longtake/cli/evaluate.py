@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longtake.cli.evaluate_ask import ask
+from longtake.cli.evaluate_classify import classify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +31,7 @@ def evaluate() -> None:
 
 
 app.command()(ask)
+app.command()(classify)
 
 
 @app.command()

@@ -39,9 +39,10 @@ def ask(
     from longtake.errors import ConfigError
     from longtake.eval.ask import metrics, text_only_of_toybox
     from longtake.eval.ask_data import ASK_DATASETS, open_recall
-    from longtake.eval.ask_run import ask_all, without_video
+    from longtake.eval.ask_run import ask_all, blind_all, without_video
     from longtake.files import check_writable, write_whole
     from longtake.hub import load
+    from longtake.methods.mcvit import MCViT
 
     if dataset not in ASK_DATASETS:
         raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(ASK_DATASETS)}")
@@ -56,6 +57,7 @@ def ask(
 
         with bar("asking", len(found.videos)) as show:
             marks = ask_all(found, speaker, choose=choose, on_progress=show)
+    blind = blind_all(found, speaker) if choose and isinstance(speaker, MCViT) else []
     result: dict[str, Any] = {
         "task": "ask",
         "model": model,
@@ -63,7 +65,7 @@ def ask(
         "dataset": dataset,
         "videos": len(found.videos),
         "seed": found.seed,
-        "metrics": metrics(marks, without_video(text_only_of_toybox(), found)),
+        "metrics": metrics(marks, without_video(text_only_of_toybox(), found), blind=blind),
     }
     if output is not None:
         answers = [_row(mark) for mark in marks]
@@ -123,6 +125,8 @@ def _print(result: Mapping[str, Any]) -> None:
     rows = {"all": found, **found["by_type"], **{f"  {name}": row for name, row in found["by_form"].items()}}
     if "without_video" in found:
         rows["words alone, no video"] = found["without_video"]
+    if "blind" in found:
+        rows["the same model, no video"] = found["blind"]
     for name, row in rows.items():
         interval = f"{row['low']:.3f} to {row['high']:.3f}"
         shown.add_row(name, f"{row['accuracy']:.3f}", interval, str(row["items"]))

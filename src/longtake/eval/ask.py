@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +18,17 @@ from longtake.eval.ask_data import AskedQuestion
 
 RESAMPLES = 2000
 LEVEL = 0.95
+
+
+@runtime_checkable
+class Judged(Protocol):
+    """Something said of a video that is right or wrong."""
+
+    @property
+    def video(self) -> str: ...
+
+    @property
+    def right(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +63,7 @@ def plain(text: str) -> str:
     return " ".join(text.lower().split()).removesuffix(".")
 
 
-def share(marks: Iterable[Marked]) -> Share:
+def share(marks: Iterable[Judged]) -> Share:
     """Right answers among all, resampled by video."""
     by_video: dict[str, list[bool]] = defaultdict(list)
     for mark in marks:
@@ -86,13 +98,24 @@ def by(marks: Iterable[Marked], key: str) -> dict[str, Share]:
     return {name: share(found) for name, found in sorted(groups.items())}
 
 
-def metrics(marks: Sequence[Marked], blind: Sequence[Marked] = ()) -> dict[str, object]:
-    """All shares as JSON data; ``blind`` are the answers of who has not seen the videos."""
+def metrics(
+    marks: Sequence[Marked], words_alone: Sequence[Marked] = (), *, blind: Sequence[Marked] = ()
+) -> dict[str, object]:
+    """All shares as JSON data.
+
+    Args:
+        marks: The model's answers.
+        words_alone: Of who has learned from other videos' questions and has not seen these videos.
+        blind: Of the same model without the videos; ``visual`` is how far it is ahead of that.
+    """
     found: dict[str, object] = dict(share(marks).to_dict())
     for key in ("type", "form"):
         found[f"by_{key}"] = {name: one.to_dict() for name, one in by(marks, key).items()}
+    if words_alone:
+        found["without_video"] = share(words_alone).to_dict()
     if blind:
-        found["without_video"] = share(blind).to_dict()
+        found["blind"] = share(blind).to_dict()
+        found["visual"] = difference(marks, blind).to_dict()
     found["flagged"] = sum(bool(mark.flags) for mark in marks)
     return found
 

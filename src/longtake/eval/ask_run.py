@@ -7,8 +7,11 @@ from typing import Any
 
 from longtake.eval.ask import Marked, TextOnly
 from longtake.eval.ask_data import AskData
+from longtake.methods.mcvit import MCViT
+from longtake.methods.mcvit_blind import without_video as blind_state
 from longtake.protocol import StreamModel
 from longtake.session import Session
+from longtake.types import Answer, Choose
 
 
 def ask_all(
@@ -38,6 +41,18 @@ def ask_all(
             marks.append(Marked(video=video, question=question, said=answer.text, flags=answer.flags))
     if on_progress is not None:
         on_progress(len(data.videos))
+    return marks
+
+
+def blind_all(data: AskData, model: MCViT) -> list[Marked]:
+    """Every question that has options, chosen by the same model without its video."""
+    state = blind_state(model)
+    marks: list[Marked] = []
+    for video, questions in data.questions.items():
+        for question in questions:
+            (answer,) = model.respond(state, Choose(question=question.question, options=question.options))
+            assert isinstance(answer, Answer)
+            marks.append(Marked(video=video, question=question, said=answer.text))
     return marks
 
 

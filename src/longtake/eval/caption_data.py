@@ -16,6 +16,7 @@ from longtake.eval.annotations import Stories, read_json, references_from
 
 CAPTION_DATASETS = ("toybox",)
 CAPTIONS_FILE, RECALL_FILE, WORLD_FILE, VIDEOS_FOLDER = "captions.json", "recall.json", "world.json", "videos"
+LABELS_FILE = "labels.json"
 FRESH_SPLIT = "test"
 MAX_PROCESSES = 2
 """For rendering: more would only get in each other's way on the machines that evaluate."""
@@ -79,7 +80,7 @@ def render_toybox(
     split: str = FRESH_SPLIT,
     on_progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Render unseen videos with their captions and questions into an empty folder, in at most two processes.
+    """Render unseen videos with their captions, questions and labels into an empty folder, in at most two processes.
 
     Without ``seconds`` the same videos as ``longtake toybox make --split test`` with that seed; with it, each video is
     from ``seconds[0]`` to ``seconds[1]`` long.
@@ -87,6 +88,7 @@ def render_toybox(
     from longtake.data.toybox.annotate import captions_of, recall_entry
     from longtake.data.toybox.dataset import script_of
     from longtake.data.toybox.recall import recall_questions
+    from longtake.data.toybox.routines import ROUTINES
 
     if videos < 1:
         raise ConfigError(f"limit is {videos}, expected at least 1 video")
@@ -113,6 +115,8 @@ def render_toybox(
         RECALL_FILE: {name: [recall_entry(one) for one in recall_questions(s)] for name, s in scripts.items()},
         WORLD_FILE: {"seed": seed, "split": split},
     }
+    if labels := {name: script.label for name, script in scripts.items() if script.label is not None}:
+        found[LABELS_FILE] = {"classes": list(ROUTINES), "videos": labels}
     for name, content in found.items():
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
 

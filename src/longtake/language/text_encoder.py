@@ -77,6 +77,12 @@ class TextEncoder(nn.Module):
         tokenizer.enable_padding(pad_id=tokenizer.token_to_id(PAD_TOKEN) or 0, pad_token=PAD_TOKEN)
         return tokenizer
 
+    def reads_whole(self, text: str) -> bool:
+        """Whether every word of the text is known, and none is cut off."""
+        encoded = self.tokenizer.encode(text)
+        unknown = self.tokenizer.token_to_id(UNKNOWN_TOKEN)
+        return not encoded.overflowing and unknown not in encoded.ids
+
     def forward(self, texts: Sequence[str]) -> Float[Tensor, "texts dim"]:
         """One vector per text."""
         encoded = self.tokenizer.encode_batch(list(texts))

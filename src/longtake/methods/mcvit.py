@@ -40,6 +40,8 @@ from longtake.vision import VideoTransformer, places_in
 
 MAX_SCALE = 100.0
 """Most that similarities are multiplied by."""
+TEXTS_AT_ONCE = 256
+"""Through the text tower, so that any number of labels takes no more memory than these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,7 +50,7 @@ class MCViTState:
 
     memory: Memory
     mean: Float[Tensor, "batch dim"]
-    """Mean of the segments' vectors, weighted by their frames."""
+    """Mean of the segments' vectors since ``since_seconds``, weighted by their frames."""
     frames: tuple[UInt8[Tensor, "batch _ 3 height width"], ...] = ()
     """All frames, segment by segment (``joint`` only)."""
     outputs: tuple[Float[Tensor, "batch _ dim"], ...] = ()
@@ -59,6 +61,9 @@ class MCViTState:
     """Length of the video, told with its first segment; 0: not known, positions then repeat."""
     seed: int = 0
     seen_seconds: float = 0.0
+    mean_frames: int = 0
+    """Frames that ``mean`` is over: all that were seen, or those since ``begin_stretch``."""
+    since_seconds: float = 0.0
 
 
 class MCViT(nn.Module, hub.Published):
@@ -151,21 +156,47 @@ class MCViT(nn.Module, hub.Published):
         """Answer from what has been seen; nothing if that is nothing.
 
         Raises:
-            UnsupportedRequest: Of a kind that is not in ``supports``.
-            ConfigError: Labels that the model cannot know, or none where it has none of its own.
+            UnsupportedRequest: As ``check``.
+            ConfigError: As ``check``.
+        """
+        self.check(request)
+        if not state.mean_frames:
+            return iter(())
+        vector = self.vector(state)
+        if isinstance(request, Classify):
+            return iter(self._classify(vector, request))
+        if isinstance(request, Choose):
+            return iter([self._choose(vector, request, state.seen_seconds)])
+        vector = self.head(vector)[0] if self.text else vector[0]
+        return iter([Embedding(vector=vector, start_seconds=state.since_seconds, end_seconds=state.seen_seconds)])
+
+    def check(self, request: Request) -> None:
+        """Find out before anything is seen whether ``respond`` will be able to answer.
+
+        Raises:
+            UnsupportedRequest: The request is of a kind that is not in ``supports``.
+            ConfigError: Labels that the model cannot know, or none where it has none of its own; no options.
         """
         if type(request) not in self.supports:
             served = ", ".join(sorted(kind.__name__ for kind in self.supports))
             raise UnsupportedRequest(f"this MC-ViT model was sent {type(request).__name__}, it serves {served}")
-        if not state.seen_frames:
-            return iter(())
-        vector = self.vector(state)
+        if isinstance(request, Choose) and not request.options:
+            raise ConfigError("got no options, expected one or more to choose from")
         if isinstance(request, Classify):
-            return iter(self._classify(vector, request.labels, request.top))
-        if isinstance(request, Choose):
-            return iter([self._choose(vector, request, state.seen_seconds)])
-        vector = self.head(vector)[0] if self.text else vector[0]
-        return iter([Embedding(vector=vector, start_seconds=0.0, end_seconds=state.seen_seconds)])
+            self._check_labels(request)
+
+    def begin_stretch(self, state: MCViTState) -> MCViTState:
+        """The same stream, of which nothing is told yet: its answers start anew here, its memory stays.
+
+        Raises:
+            UnsupportedRequest: The variant sees a video as a whole only.
+        """
+        if (variant := self.config.memory.variant) in ("joint", "late"):
+            raise UnsupportedRequest(
+                f"variant {variant!r} sees a video as a whole and has no vectors for stretches of it; "
+                "ask once at its end, or choose another variant"
+            )
+        return replace(state, mean=torch.zeros_like(state.mean), mean_frames=0, since_seconds=state.seen_seconds)
 
     # --- the one path: what ``advance`` and training share
 
@@ -200,7 +231,12 @@ class MCViT(nn.Module, hub.Published):
                 f"the state of variant {memory.variant!r} grows with the stream and holds at most "
                 f"{memory.max_segments} segments; set memory.max_segments, or a variant mc-* of kind last or global"
             )
-        seen = replace(state, seen_frames=state.seen_frames + num_frames, seen_segments=state.seen_segments + 1)
+        seen = replace(
+            state,
+            seen_frames=state.seen_frames + num_frames,
+            seen_segments=state.seen_segments + 1,
+            mean_frames=state.mean_frames + num_frames,
+        )
         if memory.variant == "joint":
             return replace(seen, frames=(*state.frames, frames))
         seed = mixed(state.seed, state.seen_segments)
@@ -216,7 +252,7 @@ class MCViT(nn.Module, hub.Published):
         return replace(
             seen,
             memory=remembered(state.memory, kept, self.config, seed=seed) if kept else state.memory,
-            mean=state.mean + (self._pooled(outputs) - state.mean) * (num_frames / seen.seen_frames),
+            mean=state.mean + (self._pooled(outputs) - state.mean) * (num_frames / seen.mean_frames),
         )
 
     def vector(self, state: MCViTState) -> Float[Tensor, "batch dim"]:
@@ -241,7 +277,12 @@ class MCViT(nn.Module, hub.Published):
         """Texts to vectors of length 1 that videos are compared with. Raises ConfigError without a text tower."""
         if not self.text:
             raise ConfigError("this MC-ViT model has no text tower; it knows its own labels only")
-        return functional.normalize(self.text_project(self.text(texts)), dim=-1)
+        parts = [self.text(texts[at : at + TEXTS_AT_ONCE]) for at in range(0, len(texts), TEXTS_AT_ONCE)]
+        return functional.normalize(self.text_project(torch.cat(parts)), dim=-1)
+
+    def half_read(self, texts: Sequence[str]) -> list[str]:
+        """Those texts of which the text tower does not know a word, or that are too long for it."""
+        return [text for text in texts if self.text and not self.text.reads_whole(text)]
 
     def similarity(
         self, videos: Float[Tensor, "batch embed"], texts: Float[Tensor, "texts embed"]
@@ -249,35 +290,50 @@ class MCViT(nn.Module, hub.Published):
         """The logits of equation 8: scalar products, times a learned scale."""
         return self.log_scale.exp().clamp(max=MAX_SCALE) * videos @ texts.T
 
-    def label_scores(self, vector: Float[Tensor, "batch dim"], labels: Sequence[str]) -> Float[Tensor, "batch labels"]:
-        """Logits over ``labels``: of the classes with a linear head, of their texts with a text tower."""
+    def label_scores(
+        self, vector: Float[Tensor, "batch dim"], labels: Sequence[str], *, prompt: str | None = None
+    ) -> Float[Tensor, "batch labels"]:
+        """Logits over ``labels``: of the classes with a linear head, of their texts with a text tower.
+
+        ``prompt`` takes the place of the config's.
+        """
         if self.text:
-            texts = [self.config.prompt.replace("{}", label) for label in labels]
-            return self.similarity(self.head(vector), self.embed_text(texts))
+            return self.similarity(self.head(vector), self.embed_text(self.label_texts(labels, prompt=prompt)))
         places = {label: place for place, label in enumerate(self.config.labels)}
-        unknown = [label for label in labels if label not in places]
-        if unknown:
-            raise ConfigError(
-                f"label {unknown[0]!r} is none of the {len(places)} that this model was trained with, and it has no "
-                "text tower; leave labels out to have its own"
-            )
         return self.head(vector)[:, [places[label] for label in labels]]
+
+    def label_texts(self, labels: Sequence[str], *, prompt: str | None = None) -> list[str]:
+        """What the text tower is given for each label."""
+        return [(self.config.prompt if prompt is None else prompt).replace("{}", label) for label in labels]
 
     # --- answers and checks
 
-    def _classify(self, vector: Tensor, labels: tuple[str, ...], top: int) -> list[Label]:
-        labels = labels or self.config.labels
-        if not labels:
+    def _check_labels(self, request: Classify) -> None:
+        if request.top < 1:
+            raise ConfigError(f"top is {request.top}, expected 1 or more")
+        if not (request.labels or self.config.labels):
             raise ConfigError("this MC-ViT model has no labels of its own; give some")
-        shares = self.label_scores(vector, labels)[0].double().softmax(-1)
-        best = shares.argsort(descending=True, stable=True)[:top]
+        if self.text:
+            if request.prompt is not None and "{}" not in request.prompt:
+                raise ConfigError(f"prompt is {request.prompt!r}, expected a text with {{}} in the label's place")
+            return
+        if request.prompt is not None:
+            raise ConfigError("this MC-ViT model has no text tower, so a prompt changes nothing; leave it out")
+        if unknown := [label for label in request.labels if label not in self.config.labels]:
+            raise ConfigError(
+                f"label {unknown[0]!r} is none of the {len(self.config.labels)} that this model was trained with, and "
+                "it has no text tower; leave labels out to have its own"
+            )
+
+    def _classify(self, vector: Tensor, request: Classify) -> list[Label]:
+        labels = request.labels or self.config.labels
+        shares = self.label_scores(vector, labels, prompt=request.prompt)[0].double().softmax(-1)
+        best = shares.argsort(descending=True, stable=True)[: request.top]
         return [Label(name=labels[place], probability=float(shares[place])) for place in best.tolist()]
 
     def _choose(self, vector: Tensor, request: Choose, at_seconds: float) -> Answer:
         """The option whose text, with the question before it, is nearest (section 3.3, evaluation)."""
-        if not request.options:
-            raise ConfigError("got no options, expected one or more to choose from")
-        texts = self.embed_text([f"{request.question} {option}".strip() for option in request.options])
+        texts = self.embed_text(option_texts(request))
         shares = self.similarity(self.head(vector), texts)[0].double().softmax(-1)
         best = int(shares.argmax())
         return Answer(
@@ -309,6 +365,11 @@ class MCViT(nn.Module, hub.Published):
                 f"state of {batch} streams, {layers} layers and width {dim}, expected 1 stream, "
                 f"{self.config.encoder.num_layers} layers and {self.config.encoder.dim}; use this model's init_state"
             )
+
+
+def option_texts(request: Choose) -> list[str]:
+    """What the text tower is given for each option: the question stands before it."""
+    return [f"{request.question} {option}".strip() for option in request.options]
 
 
 def adapted(model: MCViT, config: MCViTConfig) -> MCViT:

@@ -1,0 +1,185 @@
+"""What MC-ViT and joint attention cost on the same frames: operations, and memory for activations.
+
+Both run for real, with torch's fused attention, on shapes of ViT-B. **Operations** are those of matrix products, a
+multiply and an add as two (``FlopCounterMode``). That counter knows no fused attention of the CPU, and would leave it
+out; ``counted`` gives it the count that it has for every other fused attention, all queries with all keys. The
+assignments of k-means are products and are counted too. ``expected_flops`` is the same by hand, for any size.
+
+**Memory** is by how much the process grew at most while it took in the frames, frames and memory included, weights not:
+each large tensor has pages of its own that go back when it is freed, so that this is what was alive at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import resource
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+from longtake.eval.bench_stream import resident_bytes
+from longtake.methods.mcvit import MCViT
+from longtake.methods.mcvit_config import MCViTConfig, MemoryConfig, Variant
+from longtake.state.consolidate import KMEANS_ITERATIONS
+from longtake.vision import TubeletConfig, VideoTransformerConfig
+
+OWN_PAGES_BYTES = 64 * 1024
+"""Tensors from this size on get pages of their own."""
+_M_MMAP_THRESHOLD = -3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shapes:
+    """ViT-B and its video."""
+
+    video_frames: int = 128
+    num_frames: int = 16
+    """Of a segment."""
+    size: int = 224
+    patch: int = 16
+    time: int = 2
+    """Frames of a tubelet."""
+    dim: int = 768
+    num_layers: int = 12
+    num_heads: int = 12
+    kept: int = 128
+    """Tokens that stand for a segment, the paper's K."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Of a segment."""
+        return self.num_frames // self.time * (self.size // self.patch) ** 2
+
+
+def random_model(shapes: Shapes, variant: Variant) -> MCViT:
+    """The real class with random weights, no head; its memory holds all that is kept of the video."""
+    config = MCViTConfig(
+        num_frames=shapes.num_frames,
+        encoder=VideoTransformerConfig(
+            tubelet=TubeletConfig(
+                size=shapes.size, patch=shapes.patch, time=shapes.time, position_frames=shapes.num_frames
+            ),
+            dim=shapes.dim,
+            num_layers=shapes.num_layers,
+            num_heads=shapes.num_heads,
+            mlp_dim=4 * shapes.dim,
+        ),
+        memory=MemoryConfig(variant=variant, size=shapes.kept, segments=-(-shapes.video_frames // shapes.num_frames)),
+    )
+    torch.manual_seed(0)
+    return MCViT(config).eval()
+
+
+def noise(shapes: Shapes, num_frames: int, seed: int = 0) -> Tensor:
+    """Frames of one stream."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (1, num_frames, 3, shapes.size, shapes.size)
+    return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
+
+
+@torch.inference_mode()
+def take_in_video(model: MCViT, shapes: Shapes) -> Tensor:
+    """The vector of a video, taken in segment by segment; the frames come as they are needed."""
+    state = model.init_state(total_frames=shapes.video_frames)
+    for first in range(0, shapes.video_frames, shapes.num_frames):
+        count = min(shapes.num_frames, shapes.video_frames - first)
+        state = model.take_in(state, noise(shapes, count, seed=first))
+    return model.vector(state)
+
+
+def measured(shapes: Shapes, variant: Variant) -> dict[str, Any]:
+    """Operations and peak memory of one video, in this process, which should have done nothing else before."""
+    pages_of_their_own()
+    model = random_model(shapes, variant)
+    take_in_video(random_model(_warm(shapes), variant), _warm(shapes))  # kernels and libraries have their memory now
+    counts: list[int] = []
+    grown = peak_growth(lambda: counts.append(counted(lambda: take_in_video(model, shapes))))
+    return {"flops": counts[0], "peak_bytes": grown, "weight_bytes": sum(p.nbytes for p in model.parameters())}
+
+
+def counted(run: Callable[[], object]) -> int:
+    """Operations of a call; the CPU's fused attention counts as any fused attention does."""
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    with FlopCounterMode(display=False, custom_mapping={fused: _attention_flops}) as counter:
+        run()
+    return counter.get_total_flops()
+
+
+def expected_flops(shapes: Shapes, variant: Variant) -> int:
+    """What ``counted`` must find, by hand; ``joint``, ``st``, ``mc-r`` or ``mc-km``, whole segments."""
+    segments = shapes.video_frames // shapes.num_frames
+    embed = 2 * 3 * shapes.time * shapes.patch**2 * shapes.dim * shapes.num_tokens
+    if variant == "joint":
+        return segments * embed + shapes.num_layers * _layer_flops(shapes, segments * shapes.num_tokens, 0)
+    kept = min(shapes.kept, shapes.num_tokens) if variant.startswith("mc") else 0
+    consolidates = variant == "mc-km" and shapes.num_tokens > kept
+    means = 2 * KMEANS_ITERATIONS * shapes.num_tokens * kept * shapes.dim if consolidates else 0
+    return sum(
+        embed + shapes.num_layers * (_layer_flops(shapes, shapes.num_tokens, number * kept) + means)
+        for number in range(segments)
+    )
+
+
+def peak_growth(run: Callable[[], object]) -> int:
+    """By how many bytes this process was larger than before, at most, during a call."""
+    gc.collect()
+    peak = _forget_peak()
+    before = resident_bytes()
+    run()
+    return peak() - before
+
+
+def pages_of_their_own() -> None:
+    """Have glibc give each large block of memory pages that go back when it is freed; elsewhere nothing is done."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, OWN_PAGES_BYTES)
+
+
+def _layer_flops(shapes: Shapes, tokens: int, memory: int) -> int:
+    dim, keys = shapes.dim, tokens + memory
+    linear = 2 * tokens * dim * dim * (1 + 1 + 8)  # query, out and the two of the MLP
+    return linear + 2 * keys * dim * 2 * dim + 4 * tokens * keys * dim
+
+
+def _attention_flops(query: Any, key: Any, value: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
+    return sdpa_flop_count(query, key, value)
+
+
+def _warm(shapes: Shapes) -> Shapes:
+    """The same kernels on next to nothing."""
+    return Shapes(
+        video_frames=2 * shapes.time,
+        num_frames=shapes.time,
+        size=4 * shapes.patch,
+        patch=shapes.patch,
+        time=shapes.time,
+        dim=shapes.dim,
+        num_layers=1,
+        num_heads=shapes.num_heads,
+        kept=4,
+    )
+
+
+def _forget_peak() -> Callable[[], int]:
+    """Start to look for the most memory anew, where the system allows it; what is given tells the most since."""
+    status = Path("/proc/self/status")
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        assert line
+    except (OSError, StopIteration):
+        unit = 1 if sys.platform == "darwin" else 1024
+        return lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    def peak() -> int:
+        lines = status.read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+
+    return peak
