@@ -42,7 +42,7 @@ WEIGHTS = {
     "action": 1.0,
     "offset": 2.0,
     "before": 1.0,
-    "counts": 1.0,
+    "counts": 3.0,
     "visits": 0.5,
     "region": 0.5,
     "done": 3.0,
