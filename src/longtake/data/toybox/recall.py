@@ -7,7 +7,7 @@ counting, and whether a toy came back; ``local``: one place at one moment. Answe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from longtake.data.toybox.dice import Dice
@@ -263,15 +263,17 @@ def recall_questions(script: Script, count: int = 20, asked_seconds: float | Non
     return chosen(list(Recall(script).drafts(asked, dice)), count, dice)
 
 
-def chosen(drafts: Sequence[RecallQuestion], count: int, dice: Dice) -> tuple[RecallQuestion, ...]:
+def chosen(
+    drafts: Sequence[RecallQuestion], count: int, dice: Dice, shares: Mapping[str, float] = SHARES
+) -> tuple[RecallQuestion, ...]:
     """Some of the drafts: kinds by their shares, and within a kind every form and every answer alike."""
     by_kind: dict[str, list[RecallQuestion]] = {kind: [] for kind in KINDS_OF_QUESTIONS}
     for draft in dice.shuffled(list(drafts)):
         by_kind[draft.kind].append(draft)
-    relations = _balanced(by_kind["relational"], round(SHARES["relational"] * count))
+    relations = _balanced(by_kind["relational"], round(shares["relational"] * count))
     found = list(relations)
     for kind in ("diffuse", "local"):
-        found += _balanced(by_kind[kind], round(SHARES[kind] / SHARES["relational"] * len(relations)))
+        found += _balanced(by_kind[kind], round(shares[kind] / shares["relational"] * len(relations)))
     return tuple(found)
 
 

@@ -25,6 +25,10 @@ from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.types import SegmentSpec
 
 
+TAUGHT_SHARES = {"relational": 0.4, "diffuse": 0.4, "local": 0.2}
+"""Kinds of questions in training: counting is learnt last."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
     """Videos of equal length with their questions; single steps have no questions."""
@@ -241,7 +245,7 @@ class Films(Dataset[Batch]):
         asked: list[Asked] = []
         for step in moments:
             drafts = list(recall.drafts((step + 1) * self.config.step_seconds, dice))
-            found = chosen(drafts, -(-self.questions // self.moments), dice) or tuple(drafts[:2])
+            found = chosen(drafts, -(-self.questions // self.moments), dice, TAUGHT_SHARES) or tuple(drafts[:2])
             asked += [Asked(step, draft) for draft in found]
         if not asked:
             return []
