@@ -24,7 +24,6 @@ from longtake.train.truth import IGNORED, Truth, truth_at
 from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.types import SegmentSpec
 
-
 TAUGHT_SHARES = {"relational": 0.4, "diffuse": 0.4, "local": 0.2}
 """Kinds of questions in training: counting is learnt last."""
 
