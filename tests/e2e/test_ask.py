@@ -290,7 +290,7 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         ([QUESTION, "--height", "50"], "Qwen3-VL takes multiples of 32"),
         ([QUESTION, "--max-new-tokens", "0"], "max_new_tokens is 0, expected 1 or more"),
         ([QUESTION, "--temperature", "-1"], "temperature is -1.0"),
-        ([QUESTION, "--top-p", "1.5"], "top_p is 1.5"),
+        ([QUESTION, "--top-p", "1.5", "--temperature", "1"], "top_p is 1.5"),
         ([QUESTION, "--stop", ""], "a stop string is empty"),
         ([QUESTION, "--save", "/proc/none/state"], "cannot write /proc/none/state"),
         ([QUESTION, "--resume", "missing.state"], "no state file missing.state"),
