@@ -17,9 +17,8 @@ READ = """
 import sys
 from longtake.errors import SourceError
 from longtake.video import open_source
-source = open_source(sys.argv[1], timeout_seconds=float(sys.argv[2]))
-try:
-    print(sum(1 for _ in source))
+try:  # an error may be known on opening, or only while reading
+    print(sum(1 for _ in open_source(sys.argv[1], timeout_seconds=float(sys.argv[2]))))
 except SourceError as error:
     print(error)
     raise SystemExit(1)

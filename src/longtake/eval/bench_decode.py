@@ -14,15 +14,12 @@ depends on the allocator: by how much the process grew at most while it answered
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import gc
 import json
 import logging
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from time import thread_time
 from typing import Any
@@ -32,7 +29,7 @@ from torch import Tensor
 
 from longtake.errors import ConfigError
 from longtake.eval.apart import measured_apart
-from longtake.eval.bench_stream import resident_bytes
+from longtake.eval.process_memory import peak_growth
 from longtake.methods.statekv import StateKV, StateKVState
 from longtake.methods.statekv_answer import Conversation
 from longtake.methods.statekv_config import StateKVConfig
@@ -194,22 +191,6 @@ def held_bytes(talk: Conversation) -> int:
     for layer in talk.cache.layers:
         tensors += [value for value in vars(layer).values() if isinstance(value, Tensor)]
     return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
-
-
-def peak_growth(run: Callable[[], object]) -> int | None:
-    """By how many bytes this process grew at most within ``run``; None where the system does not tell."""
-    status, reset = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-    try:
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-        reset.write_text("5")  # the peak counts from here
-        before = resident_bytes()
-        run()
-        lines = status.read_text().splitlines()
-        peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-    except (OSError, AttributeError, StopIteration):
-        return None
-    return max(0, peak - before)
 
 
 def _ratio(sides: list[list[float]]) -> float:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from longtake.errors import ConfigError
 from longtake.eval.apart import measured_apart
-from longtake.eval.bench_stream import resident_bytes
+from longtake.eval.process_memory import resident_bytes
 from longtake.methods.mcvit import MCViT
 from longtake.methods.mcvit_config import MCViTConfig, MemoryConfig, MemoryKind
 from longtake.session import Session

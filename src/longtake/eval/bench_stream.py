@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import resource
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +20,7 @@ from typing import Any
 from longtake import hub
 from longtake.errors import ConfigError
 from longtake.eval.apart import measured_apart
+from longtake.eval.process_memory import resident_bytes
 from longtake.session import Session, require_captions
 
 logger = logging.getLogger(__name__)
@@ -147,15 +147,6 @@ def measure_stream(video: Path, model_name: str) -> StreamRun:
             run.state_bytes.append(step.progress.state_bytes)
             run.resident_bytes.append(resident_bytes())
     return replace(run, num_events=num_events)
-
-
-def resident_bytes() -> int:
-    """Memory of this process now; where the system does not tell, the most it ever had."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize()
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _memory(run: StreamRun, index: int) -> float:

@@ -11,28 +11,19 @@ each large tensor has pages of its own that go back when it is freed, so that th
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import resource
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from longtake.eval.bench_stream import resident_bytes
+from longtake.eval.process_memory import pages_of_their_own, peak_growth
 from longtake.methods.mcvit import MCViT
 from longtake.methods.mcvit_config import MCViTConfig, MemoryConfig, Variant
 from longtake.state.consolidate import KMEANS_ITERATIONS
 from longtake.vision import TubeletConfig, VideoTransformerConfig
-
-OWN_PAGES_BYTES = 64 * 1024
-"""Tensors from this size on get pages of their own."""
-_M_MMAP_THRESHOLD = -3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,21 +118,6 @@ def expected_flops(shapes: Shapes, variant: Variant) -> int:
     )
 
 
-def peak_growth(run: Callable[[], object]) -> int:
-    """By how many bytes this process was larger than before, at most, during a call."""
-    gc.collect()
-    peak = _forget_peak()
-    before = resident_bytes()
-    run()
-    return peak() - before
-
-
-def pages_of_their_own() -> None:
-    """Have glibc give each large block of memory pages that go back when it is freed; elsewhere nothing is done."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, OWN_PAGES_BYTES)
-
-
 def _layer_flops(shapes: Shapes, tokens: int, memory: int) -> int:
     dim, keys = shapes.dim, tokens + memory
     linear = 2 * tokens * dim * dim * (1 + 1 + 8)  # query, out and the two of the MLP
@@ -165,21 +141,3 @@ def _warm(shapes: Shapes) -> Shapes:
         num_heads=shapes.num_heads,
         kept=4,
     )
-
-
-def _forget_peak() -> Callable[[], int]:
-    """Start to look for the most memory anew, where the system allows it; what is given tells the most since."""
-    status = Path("/proc/self/status")
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        assert line
-    except (OSError, StopIteration):
-        unit = 1 if sys.platform == "darwin" else 1024
-        return lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-    def peak() -> int:
-        lines = status.read_text().splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
-
-    return peak

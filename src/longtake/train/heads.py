@@ -7,8 +7,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from longtake.data.toybox.recall import HOW_OFTEN
 from longtake.data.toybox.story import REGIONS
-from longtake.data.toybox.world import ACTIONS, COLOURS, COUNTED, KINDS
+from longtake.data.toybox.world import ACTIONS, COLOURS, KINDS
 from longtake.train.truth import IGNORED, MOST_COUNTS, MOST_VISITS, Truth
 
 SIZES = {
@@ -17,8 +18,9 @@ SIZES = {
     "action": len(ACTIONS),
     "offset": 2,
     "region": len(REGIONS),
+    "begins": len(ACTIONS),
     "before": len(ACTIONS),
-    "counts": len(COUNTED) * MOST_COUNTS,
+    "counts": len(HOW_OFTEN) * MOST_COUNTS,
     "visits": MOST_VISITS,
     "done": len(ACTIONS),
 }
@@ -29,6 +31,7 @@ WEIGHTS = {
     "action": 1.0,
     "offset": 2.0,
     "region": 0.5,
+    "begins": 1.0,
     "before": 1.0,
     "counts": 3.0,
     "visits": 0.5,
@@ -59,7 +62,7 @@ def token_losses(said: Float[Tensor, "*batch token said"], truth: Truth, heads: 
             loss = functional.cross_entropy(part.flatten(0, -2), target.flatten(), weight=weight)
         else:
             if name == "counts":
-                part = part.unflatten(-1, (len(COUNTED), -1))
+                part = part.unflatten(-1, (len(HOW_OFTEN), -1))
             loss = functional.cross_entropy(part.flatten(0, -2), target.flatten(), ignore_index=IGNORED)
         losses[name] = WEIGHTS[name] * loss
     return losses

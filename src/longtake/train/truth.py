@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
 from longtake.data.toybox import KINDS, Script, frame_labels
-from longtake.data.toybox.recall import Deed, Recall
+from longtake.data.toybox.recall import HOW_OFTEN, Deed, Recall
 from longtake.data.toybox.story import ROW_BORDERS
 from longtake.data.toybox.world import ACTIONS
 
 IGNORED = -100
-MOST_COUNTS = 5
-"""Counts from 0 to 4; more are taken for 4."""
+MOST_COUNTS = 6
+"""Counts from 0 to 5; more are taken for 5."""
 MOST_VISITS = 4
 
 
@@ -31,8 +31,10 @@ class Truth:
     action: Int[Tensor, "*batch token"]
     before: Int[Tensor, "*batch token"]
     """Action that it has ended last, 0 for none."""
-    counts: Int[Tensor, "*batch token 3"]
-    """Jumps, spins and blinks begun."""
+    counts: Int[Tensor, "*batch token counted"]
+    """How often it has begun each action of ``HOW_OFTEN``."""
+    begins: Int[Tensor, "*batch token"]
+    """Action that it is first seen at here, 0 for none."""
     visits: Int[Tensor, "*batch token"]
     """How often it has come on stage."""
     region: Int[Tensor, "*batch token"]
@@ -68,9 +70,7 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         found = np.take_along_axis(values, safe, axis=1)
         return torch.from_numpy(np.where(owner >= 0, found, IGNORED).astype(np.int64))
 
-    counts = [
-        of_owner(np.minimum(labels.counts[..., slot], MOST_COUNTS - 1)) for slot in range(labels.counts.shape[-1])
-    ]
+    counts = [of_owner(np.minimum(begun, MOST_COUNTS - 1)) for begun in np.moveaxis(history.counts, -1, 0)]
     offset = np.stack([np.take_along_axis(part, safe, axis=1) for part in (dx, dy)], axis=-1)
     return Truth(
         kind=torch.from_numpy(np.where(owner >= 0, owner, len(KINDS)).astype(np.int64)),
@@ -78,6 +78,7 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
         action=of_owner(labels.action),
         before=of_owner(history.before),
         counts=torch.stack(counts, dim=-1),
+        begins=of_owner(np.where(_first_shown(history.during, labels.visible), labels.action, 0)),
         visits=of_owner(np.minimum(history.visits, MOST_VISITS - 1)),
         region=of_owner(regions),
         during=of_owner(history.during),
@@ -87,11 +88,23 @@ def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:
     )
 
 
+def _first_shown(
+    during: Int64[np.ndarray, "time kind"], visible: Bool[np.ndarray, "time kind"]
+) -> Bool[np.ndarray, "time kind"]:
+    """Where a toy is seen at something for the first time."""
+    first = np.zeros(during.shape, bool)
+    shown = np.where(visible, during, IGNORED)
+    for number in np.unique(shown[shown != IGNORED]):
+        first.flat[np.flatnonzero(shown == number)[0]] = True
+    return first
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _History:
     """Per time and kind; see ``Truth``."""
 
     before: np.ndarray
+    counts: np.ndarray
     visits: np.ndarray
     done: np.ndarray
     during: np.ndarray
@@ -102,6 +115,7 @@ def _history(script: Script, times: np.ndarray) -> _History:
     shape = (len(times), len(KINDS))
     history = _History(
         before=np.zeros(shape, int),
+        counts=np.zeros((*shape, len(HOW_OFTEN)), int),
         visits=np.zeros(shape, int),
         done=np.zeros((*shape, len(ACTIONS)), bool),
         during=np.full(shape, IGNORED),
@@ -114,9 +128,12 @@ def _history(script: Script, times: np.ndarray) -> _History:
         for act in range(len(acts)) if member.idle else member.acts:
             present |= (times >= acts[act][0] - 1e-6) & (times < acts[act][1] - 1e-6)
         _fill(history, times, present, KINDS.index(member.kind), deeds, numbered)
-        entries = np.array([deed.start_seconds for deed in deeds if deed.action == "enters"])
-        came = np.searchsorted(entries, times[present] + 1e-6, side="right")
-        history.visits[present, KINDS.index(member.kind)] = came + (member.start is not None)
+        kind = KINDS.index(member.kind)
+        for slot, action in enumerate(HOW_OFTEN):
+            starts = np.array([deed.start_seconds for deed in deeds if deed.action == action])
+            history.counts[present, kind, slot] = np.searchsorted(starts, times[present] + 1e-6, side="right")
+        came = history.counts[present, kind, HOW_OFTEN.index("enters")]
+        history.visits[present, kind] = came + (member.start is not None)
         numbered += len(deeds)
     return history
 

@@ -14,22 +14,28 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AttentionInterface
 
+from longtake.data.toybox.recall import HOW_OFTEN
+from longtake.data.toybox.world import ACTIONS, COLOURS, KINDS
 from longtake.train.heads import token_losses, width
-from longtake.train.truth import IGNORED
+from longtake.train.truth import IGNORED, Truth
 from longtake.train.vlm.build import VLMConfig
 from longtake.train.vlm.material import Batch, branch_mask
 
 SEEN_HEADS = ("kind", "colour", "action", "offset", "region")
+BEGUN_HEADS = ("begins",)
+"""Under the first layer: what it takes to tell one long jump from two."""
 DONE_HEADS = ("kind", "action", "before", "counts", "visits", "region", "done")
-LOOKING, RECALLING = 1.0, 0.3
+LOOKING, RECALLING, COUNTING = 1.0, 0.3, 0.5
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
+ASKING = 2
+"""KV heads, of each the first head looks where the question points to: one can hardly carry all that is true there."""
 
 _mask: ContextVar[Bool[Tensor, "videos 1 rows columns"] | None] = ContextVar("mask", default=None)
 
 
 @dataclass(slots=True)
 class Looking:
-    """What one head of some layers attends to from the last token of each question."""
+    """What some heads of some layers attend to, from the last token of each question and from the visual tokens."""
 
     listens_after: int
     """Below this layer's end the toys' tokens are told where to look, in the two layers above it the questions."""
@@ -39,22 +45,45 @@ class Looking:
     """Of the visual tokens in the video."""
     seen: Int[Tensor, "videos questions"]
     asked: list[Float[Tensor, "videos questions visual"]] = field(default_factory=list)
-    """By layer: log of the share that each visual token has of what goes to the video."""
+    """By layer and head: log of the share that each visual token has of what goes to the video."""
+    followed: list[Float[Tensor, "videos visual visual"]] = field(default_factory=list)
+    """The same for visual tokens, in the first layer."""
     recalled: list[Float[Tensor, "videos visual visual"]] = field(default_factory=list)
-    """The same for visual tokens that look back at earlier ones."""
+    """In the layers between that one and the questions' first."""
+    counted: list[Float[Tensor, "videos visual 1+visual"]] = field(default_factory=list)
+    """By action of ``HOW_OFTEN``, in the last of those layers; the video's first token before the visual ones."""
 
     def look(self, layer: int, query: Tensor, key: Tensor, prefix: int, scale: float) -> None:
-        """Note what the first head of some layers does; query and key without the axis of heads."""
-        key, places = key[:, :prefix].float(), torch.arange(prefix, device=key.device)
+        """Note what the heads of a layer do; ``query``: videos, heads, tokens, dim."""
         if self.listens_after <= layer < self.listens_after + 2:
-            rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
-            scores = query[:, prefix:].gather(1, rows).float() @ key.transpose(-1, -2) * scale
-            ahead = places >= self.seen[..., None]
-            self.asked.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
-        elif 0 < layer < self.listens_after:
-            scores = query[:, self.columns].float() @ key.transpose(-1, -2) * scale
-            ahead = places > self.columns[:, None]
-            self.recalled.append(scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns])
+            heads = range(0, query.shape[1], query.shape[1] // key.shape[1])[:ASKING]
+            self.asked += [self._from_questions(query, key, prefix, scale, head) for head in heads]
+        if layer == 0:
+            self.followed.append(self._from_toys(query, key, prefix, scale, 0)[..., 1:])
+        elif layer < self.listens_after:
+            self.recalled.append(self._from_toys(query, key, prefix, scale, 0)[..., 1:])
+        if layer == self.listens_after - 1:
+            heads = range(query.shape[1])[-len(HOW_OFTEN) :]
+            self.counted += [self._from_toys(query, key, prefix, scale, head) for head in heads]
+
+    def _from_questions(self, query: Tensor, key: Tensor, prefix: int, scale: float, head: int) -> Tensor:
+        keys = _key_head(query, key, head)[:, :prefix].float()
+        rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
+        scores = query[:, head, prefix:].gather(1, rows).float() @ keys.transpose(-1, -2) * scale
+        ahead = torch.arange(prefix, device=key.device) >= self.seen[..., None]
+        return scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns]
+
+    def _from_toys(self, query: Tensor, key: Tensor, prefix: int, scale: float, head: int) -> Tensor:
+        keys = _key_head(query, key, head)[:, :prefix]
+        scores = (query[:, head, self.columns] @ keys.transpose(-1, -2)).float() * scale
+        ahead = torch.arange(prefix, device=key.device) > self.columns[:, None]
+        told = scores.masked_fill(ahead, -torch.inf).log_softmax(-1)
+        return torch.cat([told[..., :1], told[..., self.columns]], dim=-1)
+
+
+def _key_head(query: Tensor, key: Tensor, head: int) -> Tensor:
+    """The keys that a head of the queries reads."""
+    return key[:, head * key.shape[1] // query.shape[1]]
 
 
 _looking: ContextVar[Looking | None] = ContextVar("looking", default=None)
@@ -72,7 +101,7 @@ def branched(
     )
     looking = _looking.get()
     if looking is not None:
-        looking.look(int(module.layer_idx), query[:, 0], key[:, 0], prefix, kwargs["scaling"])  # pyright: ignore[reportArgumentType]
+        looking.look(int(module.layer_idx), query, key, prefix, kwargs["scaling"])  # pyright: ignore[reportArgumentType]
     asked = functional.scaled_dot_product_attention(
         query[:, :, prefix:], key, value, attn_mask=mask, scale=scale, enable_gqa=True
     )
@@ -106,6 +135,7 @@ class VLMObjective(nn.Module):
         super().__init__()
         self.model, self.config = model, config
         self.seen_heads = nn.Linear(config.dim, width(SEEN_HEADS))
+        self.begun_heads = nn.Linear(config.dim, width(BEGUN_HEADS))
         self.done_heads = nn.Linear(config.dim, width(DONE_HEADS))
         AttentionInterface.register("longtake-branched", branched)
         # transformers hands the borders of all steps at once to attentions with this word in their name
@@ -138,16 +168,18 @@ class VLMObjective(nn.Module):
         )
         token = _looking.set(looking)
         try:
-            hidden, between = self.read(batch, seen)
+            hidden, early, late = self.read(batch, seen)
         finally:
             _looking.reset(token)
         losses["looking"] = LOOKING * looking_loss(looking.asked, batch.points)
-        during, ended = batch.truth.during.flatten(1), batch.truth.ended.flatten(1)
-        recall = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
-        losses["recalling"] = RECALLING * looking_loss(looking.recalled, recall)
-        steps = seen.shape[1]
-        shown = between[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), steps, -1))
-        losses |= named("done", token_losses(self.done_heads(shown), batch.truth, DONE_HEADS))
+        losses |= toys_looking(looking, batch.truth)
+        pads = batch.prefix == self.model.config.video_token_id
+        for name, heads, names, told in (
+            ("begun", self.begun_heads, BEGUN_HEADS, early),
+            ("done", self.done_heads, DONE_HEADS, late),
+        ):
+            shown = told[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), seen.shape[1], -1))
+            losses |= named(name, token_losses(heads(shown), batch.truth, names))
         answers = self.answer_logits(hidden, batch)
         right = batch.targets[batch.targets != IGNORED]
         losses["answer"] = functional.cross_entropy(answers.float(), right)
@@ -170,8 +202,8 @@ class VLMObjective(nn.Module):
         """That of the products that follow: half as many bytes to move under autocast."""
         return torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
 
-    def read(self, batch: Batch, seen: Tensor) -> tuple[Float[Tensor, "videos tokens dim"], Tensor]:
-        """Last hidden states of ``[video ; branches]``, and those under the training heads."""
+    def read(self, batch: Batch, seen: Tensor) -> tuple[Float[Tensor, "videos tokens dim"], Tensor, Tensor]:
+        """Last hidden states of ``[video ; branches]``, and those under the training heads: early and late."""
         decoder = self.model.model.language_model
         pads = batch.prefix == self.model.config.video_token_id
         embedded = decoder.embed_tokens(batch.prefix)
@@ -181,15 +213,18 @@ class VLMObjective(nn.Module):
         places = batch.starts[..., None] + torch.arange(length, device=batch.starts.device)
         positions = torch.cat([batch.positions, places.flatten(1).expand(3, -1, -1)], dim=-1)
         between: list[Tensor] = []
-        layer = decoder.layers[self.config.listens_after - 1]
-        hook = layer.register_forward_hook(lambda _module, _inputs, output: between.append(output))
+        hooks = [
+            decoder.layers[index].register_forward_hook(lambda _module, _inputs, output: between.append(output))
+            for index in (0, self.config.listens_after - 1)
+        ]
         mask = _mask.set(branch_mask(batch.seen, batch.prefix.shape[1], length))
         try:
             out = decoder(inputs_embeds=torch.cat([embedded, asked], dim=1), position_ids=positions, use_cache=False)
         finally:
             _mask.reset(mask)
-            hook.remove()
-        return out.last_hidden_state, between[0]
+            for hook in hooks:
+                hook.remove()
+        return out.last_hidden_state, between[0], between[-1]
 
     def answer_logits(self, hidden: Tensor, batch: Batch) -> Float[Tensor, "said vocabulary"]:
         asked = hidden[:, batch.prefix.shape[1] :].unflatten(1, batch.branches.shape[1:])
@@ -198,6 +233,27 @@ class VLMObjective(nn.Module):
 
 def named(prefix: str, losses: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}_{name}": loss for name, loss in losses.items()}
+
+
+def toys_looking(looking: Looking, truth: Truth) -> dict[str, Tensor]:
+    """Losses on where toys look: at themselves a step before, at what they did last, at all that is counted."""
+    steps, tokens = truth.kind.shape[1:]
+    at = torch.arange(steps, device=truth.kind.device).repeat_interleave(tokens)
+    there = truth.kind.flatten(1) < len(KINDS)
+    name = (truth.kind * len(COLOURS) + truth.colour).flatten(1).masked_fill(~there, IGNORED)
+    itself = (name[:, :, None] == name[:, None, :]) & there[:, :, None]
+    during, ended, begins = truth.during.flatten(1), truth.ended.flatten(1), truth.begins.flatten(1)
+    last = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
+    losses = {
+        "following": RECALLING * looking_loss(looking.followed, itself & (at[:, None] - 1 == at)),
+        "recalling": RECALLING * looking_loss(looking.recalled, last),
+    }
+    so_far = itself & (at[:, None] >= at)
+    for action, told in zip(HOW_OFTEN, looking.counted, strict=False):
+        right = torch.cat([there[:, :, None], so_far & (begins == ACTIONS.index(action))[:, None]], dim=-1)
+        evenly = -told.masked_fill(~right, 0.0).clamp(min=-20.0).sum() / right.sum().clamp(min=1)
+        losses["counting"] = losses.get("counting", 0.0) + COUNTING / len(HOW_OFTEN) * evenly
+    return losses
 
 
 def looking_loss(
