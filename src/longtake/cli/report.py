@@ -11,6 +11,7 @@ import typer
 
 from longtake.cli.report_ask import ask
 from longtake.cli.report_bounded import bounded
+from longtake.cli.report_sizes import sizes
 
 if TYPE_CHECKING:
     from longtake.train.study import Study
@@ -25,6 +26,7 @@ def report() -> None:
 
 app.command()(ask)
 app.command()(bounded)
+app.command()(sizes)
 
 
 @app.command()

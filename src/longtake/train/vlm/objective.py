@@ -27,6 +27,8 @@ BEGUN_HEADS = ("begins",)
 DONE_HEADS = ("kind", "action", "before", "counts", "visits", "region", "done")
 LOOKING, RECALLING, COUNTING = 1.0, 0.3, 0.5
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
+LOOKERS = 1024
+"""Visual tokens whose looking counts, at most, drawn at random: in long videos all would be too many pairs."""
 ASKING = 2
 """KV heads, of each the first head looks where the question points to: one can hardly carry all that is true there."""
 
@@ -43,14 +45,16 @@ class Looking:
     """Of those tokens among all branches."""
     columns: Int[Tensor, " visual"]
     """Of the visual tokens in the video."""
+    lookers: Int[Tensor, " looking"]
+    """Those of them that are told where to look."""
     seen: Int[Tensor, "videos questions"]
     asked: list[Float[Tensor, "videos questions visual"]] = field(default_factory=list)
     """By layer and head: log of the share that each visual token has of what goes to the video."""
-    followed: list[Float[Tensor, "videos visual visual"]] = field(default_factory=list)
+    followed: list[Float[Tensor, "videos looking visual"]] = field(default_factory=list)
     """The same for visual tokens, in the first layer."""
-    recalled: list[Float[Tensor, "videos visual visual"]] = field(default_factory=list)
+    recalled: list[Float[Tensor, "videos looking visual"]] = field(default_factory=list)
     """In the layers between that one and the questions' first."""
-    counted: list[Float[Tensor, "videos visual 1+visual"]] = field(default_factory=list)
+    counted: list[Float[Tensor, "videos looking 1+visual"]] = field(default_factory=list)
     """By action of ``HOW_OFTEN``, in the last of those layers; the video's first token before the visual ones."""
 
     def look(self, layer: int, query: Tensor, key: Tensor, prefix: int, scale: float) -> None:
@@ -75,8 +79,9 @@ class Looking:
 
     def _from_toys(self, query: Tensor, key: Tensor, prefix: int, scale: float, head: int) -> Tensor:
         keys = _key_head(query, key, head)[:, :prefix]
-        scores = (query[:, head, self.columns] @ keys.transpose(-1, -2)).float() * scale
-        ahead = torch.arange(prefix, device=key.device) > self.columns[:, None]
+        rows = self.columns[self.lookers]
+        scores = (query[:, head, rows] @ keys.transpose(-1, -2)).float() * scale
+        ahead = torch.arange(prefix, device=key.device) > rows[:, None]
         told = scores.masked_fill(ahead, -torch.inf).log_softmax(-1)
         return torch.cat([told[..., :1], told[..., self.columns]], dim=-1)
 
@@ -164,6 +169,7 @@ class VLMObjective(nn.Module):
             listens_after=self.config.listens_after,
             rows=answer_at + torch.arange(answer_at.shape[1], device=answer_at.device) * batch.branches.shape[-1],
             columns=pads[0].nonzero()[:, 0],
+            lookers=torch.randperm(int(pads[0].sum()), device=pads.device)[:LOOKERS],
             seen=batch.seen,
         )
         token = _looking.set(looking)
@@ -241,16 +247,17 @@ def toys_looking(looking: Looking, truth: Truth) -> dict[str, Tensor]:
     at = torch.arange(steps, device=truth.kind.device).repeat_interleave(tokens)
     there = truth.kind.flatten(1) < len(KINDS)
     name = (truth.kind * len(COLOURS) + truth.colour).flatten(1).masked_fill(~there, IGNORED)
-    itself = (name[:, :, None] == name[:, None, :]) & there[:, :, None]
-    during, ended, begins = truth.during.flatten(1), truth.ended.flatten(1), truth.begins.flatten(1)
+    of = looking.lookers
+    itself = (name[:, of, None] == name[:, None, :]) & there[:, of, None]
+    during, ended, begins = truth.during.flatten(1), truth.ended.flatten(1)[:, of], truth.begins.flatten(1)
     last = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
     losses = {
-        "following": RECALLING * looking_loss(looking.followed, itself & (at[:, None] - 1 == at)),
+        "following": RECALLING * looking_loss(looking.followed, itself & (at[of, None] - 1 == at)),
         "recalling": RECALLING * looking_loss(looking.recalled, last),
     }
-    so_far = itself & (at[:, None] >= at)
+    so_far = itself & (at[of, None] >= at)
     for action, told in zip(HOW_OFTEN, looking.counted, strict=False):
-        right = torch.cat([there[:, :, None], so_far & (begins == ACTIONS.index(action))[:, None]], dim=-1)
+        right = torch.cat([there[:, of, None], so_far & (begins == ACTIONS.index(action))[:, None]], dim=-1)
         evenly = -told.masked_fill(~right, 0.0).clamp(min=-20.0).sum() / right.sum().clamp(min=1)
         losses["counting"] = losses.get("counting", 0.0) + COUNTING / len(HOW_OFTEN) * evenly
     return losses
