@@ -16,6 +16,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from longtake.errors import ConfigError
 from longtake.train.loop import AnyRecipe, Place, Run, learning_rate
 
+GAINS = ("q_norm.weight", "k_norm.weight")
+GAIN_RATE = 10.0
+"""Times the rate of all else: they bound how sharply attention can look, and at the common rate grow for hours."""
+
 
 class MuonRun(Run):
     """One training run in a folder.
@@ -58,7 +62,7 @@ class MuonRun(Run):
         stage, rate = place.stage, learning_rate(place)
         for optimizer in (self.muon, self.adamw):
             for group in optimizer.param_groups:
-                group["lr"] = rate * (scale if group["scaled"] else 1.0)
+                group["lr"] = rate * (scale if group["scaled"] else 1.0) * group["times"]
                 group["weight_decay"] = stage.weight_decay
         self.accelerator.backward(losses["loss"])
         norm = self.accelerator.clip_grad_norm_(self.objective.parameters(), 1.0)
@@ -78,12 +82,11 @@ def split_parameters(
     objective: nn.Module, inner: tuple[str, ...], scaled: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Groups for Muon and for AdamW, what is ``scaled`` apart."""
-    groups: dict[tuple[bool, bool], list[Tensor]] = defaultdict(list)
+    groups: dict[tuple[bool, bool, float], list[Tensor]] = defaultdict(list)
     for name, parameter in objective.named_parameters():
         is_matrix = parameter.ndim == 2 and any(word in name for word in inner)
-        groups[is_matrix, any(word in name for word in scaled)].append(parameter)
-    built = {key: {"params": parameters, "scaled": key[1]} for key, parameters in groups.items()}
-    matrices, rest = (
-        [built[kind, apart] for apart in (True, False) if (kind, apart) in built] for kind in (True, False)
-    )
+        times = GAIN_RATE if name.endswith(GAINS) else 1.0
+        groups[is_matrix, any(word in name for word in scaled), times].append(parameter)
+    built = {key: {"params": found, "scaled": key[1], "times": key[2]} for key, found in groups.items()}
+    matrices, rest = ([group for key, group in sorted(built.items()) if key[0] is kind] for kind in (True, False))
     return matrices, rest

@@ -98,7 +98,7 @@ def test_branches_match_the_engine_asked_at_that_moment(built: tuple[VLMObjectiv
     films = Films(CONFIG, processor.tokenizer, seed=3, batch_size=2, steps=(12, 12), questions=6, moments=3)  # pyright: ignore[reportAttributeAccessIssue]
     batch = films[0]
     with torch.no_grad():
-        hidden, _, _ = objective.read(batch, objective.see(batch))
+        hidden, _ = objective.read(batch, objective.see(batch))
         said = objective.answer_logits(hidden, batch)
     model = engine(objective, processor)
     row = 0

@@ -24,6 +24,8 @@ from longtake.train.truth import IGNORED, Truth, truth_at
 from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.types import SegmentSpec
 
+LAST_SHOWN = 3
+"""Last steps with its toy, that a question without a moment points to: the model takes where it is seen best."""
 TAUGHT_SHARES = {"relational": 0.4, "diffuse": 0.4, "local": 0.2}
 """Kinds of questions in training: counting is learnt last."""
 
@@ -208,9 +210,8 @@ class Films(Dataset[Batch]):
             shown = (truth.kind == KINDS.index(kind)) & (truth.colour == COLOURS.index(colour))
             shown &= (times <= one.question.asked_seconds)[:, None]
             if one.question.anchor is None:
-                steps = shown.any(1).nonzero()
-                last = int(steps.max()) if len(steps) else -1
-                shown &= (torch.arange(len(times)) == last)[:, None]
+                lasts = shown.any(1).nonzero()[-LAST_SHOWN:, 0]
+                shown &= torch.isin(torch.arange(len(times)), lasts)[:, None]
             else:
                 start, end = one.question.anchor
                 shown &= ((times >= start) & (times <= end))[:, None]

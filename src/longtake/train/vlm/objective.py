@@ -23,10 +23,12 @@ from longtake.train.vlm.material import Batch, branch_mask
 
 SEEN_HEADS = ("kind", "colour", "action", "offset", "region")
 BEGUN_HEADS = ("begins",)
-"""Under the first layer: what it takes to tell one long jump from two."""
+"""After the first layer: what it takes to tell one long jump from two."""
 DONE_HEADS = ("kind", "action", "before", "counts", "visits", "region", "done")
-LOOKING, RECALLING, COUNTING = 1.0, 0.3, 0.5
+LOOKING, RECALLING, COUNTING = 1.0, 0.3, 1.0
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
+NOTHING = 4.0
+"""What a head that counts gives to the video's first token, if each thing counted gets 1: shares then grow evenly."""
 LOOKERS = 1024
 """Visual tokens whose looking counts, at most, drawn at random: in long videos all would be too many pairs."""
 ASKING = 2
@@ -54,8 +56,8 @@ class Looking:
     """The same for visual tokens, in the first layer."""
     recalled: list[Float[Tensor, "videos looking visual"]] = field(default_factory=list)
     """In the layers between that one and the questions' first."""
-    counted: list[Float[Tensor, "videos looking 1+visual"]] = field(default_factory=list)
-    """By action of ``HOW_OFTEN``, in the last of those layers; the video's first token before the visual ones."""
+    counted: list[tuple[str, Float[Tensor, "videos looking 1+visual"]]] = field(default_factory=list)
+    """In the last of those layers, with an action of ``HOW_OFTEN``; the video's first token before the visual ones."""
 
     def look(self, layer: int, query: Tensor, key: Tensor, prefix: int, scale: float) -> None:
         """Note what the heads of a layer do; ``query``: videos, heads, tokens, dim."""
@@ -67,8 +69,8 @@ class Looking:
         elif layer < self.listens_after:
             self.recalled.append(self._from_toys(query, key, prefix, scale, 0)[..., 1:])
         if layer == self.listens_after - 1:
-            heads = range(query.shape[1])[-len(HOW_OFTEN) :]
-            self.counted += [self._from_toys(query, key, prefix, scale, head) for head in heads]
+            heads = zip(HOW_OFTEN, range(query.shape[1])[-len(HOW_OFTEN) :], strict=False)
+            self.counted += [(action, self._from_toys(query, key, prefix, scale, head)) for action, head in heads]
 
     def _from_questions(self, query: Tensor, key: Tensor, prefix: int, scale: float, head: int) -> Tensor:
         keys = _key_head(query, key, head)[:, :prefix].float()
@@ -174,16 +176,17 @@ class VLMObjective(nn.Module):
         )
         token = _looking.set(looking)
         try:
-            hidden, early, late = self.read(batch, seen)
+            hidden, between = self.read(batch, seen)
         finally:
             _looking.reset(token)
         losses["looking"] = LOOKING * looking_loss(looking.asked, batch.points)
         losses |= toys_looking(looking, batch.truth)
         pads = batch.prefix == self.model.config.video_token_id
-        for name, heads, names, told in (
-            ("begun", self.begun_heads, BEGUN_HEADS, early),
-            ("done", self.done_heads, DONE_HEADS, late),
-        ):
+        by_layer = (
+            ("begun", self.begun_heads, BEGUN_HEADS),
+            ("done", self.done_heads, DONE_HEADS),
+        )
+        for (name, heads, names), told in zip(by_layer, between, strict=True):
             shown = told[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), seen.shape[1], -1))
             losses |= named(name, token_losses(heads(shown), batch.truth, names))
         answers = self.answer_logits(hidden, batch)
@@ -208,8 +211,8 @@ class VLMObjective(nn.Module):
         """That of the products that follow: half as many bytes to move under autocast."""
         return torch.bfloat16 if torch.is_autocast_enabled("cpu") else torch.float32
 
-    def read(self, batch: Batch, seen: Tensor) -> tuple[Float[Tensor, "videos tokens dim"], Tensor, Tensor]:
-        """Last hidden states of ``[video ; branches]``, and those under the training heads: early and late."""
+    def read(self, batch: Batch, seen: Tensor) -> tuple[Float[Tensor, "videos tokens dim"], list[Tensor]]:
+        """Last hidden states of ``[video ; branches]``, and those under the training heads, from early to late."""
         decoder = self.model.model.language_model
         pads = batch.prefix == self.model.config.video_token_id
         embedded = decoder.embed_tokens(batch.prefix)
@@ -230,7 +233,7 @@ class VLMObjective(nn.Module):
             _mask.reset(mask)
             for hook in hooks:
                 hook.remove()
-        return out.last_hidden_state, between[0], between[-1]
+        return out.last_hidden_state, between
 
     def answer_logits(self, hidden: Tensor, batch: Batch) -> Float[Tensor, "said vocabulary"]:
         asked = hidden[:, batch.prefix.shape[1] :].unflatten(1, batch.branches.shape[1:])
@@ -256,10 +259,11 @@ def toys_looking(looking: Looking, truth: Truth) -> dict[str, Tensor]:
         "recalling": RECALLING * looking_loss(looking.recalled, last),
     }
     so_far = itself & (at[of, None] >= at)
-    for action, told in zip(HOW_OFTEN, looking.counted, strict=False):
-        right = torch.cat([there[:, of, None], so_far & (begins == ACTIONS.index(action))[:, None]], dim=-1)
-        evenly = -told.masked_fill(~right, 0.0).clamp(min=-20.0).sum() / right.sum().clamp(min=1)
-        losses["counting"] = losses.get("counting", 0.0) + COUNTING / len(HOW_OFTEN) * evenly
+    for action, told in looking.counted:
+        counted = so_far & (begins == ACTIONS.index(action))[:, None]
+        right = torch.cat([NOTHING * there[:, of, None], counted], dim=-1)
+        evenly = -(right * told.clamp(min=-20.0)).sum() / right.sum().clamp(min=1)
+        losses["counting"] = losses.get("counting", 0.0) + COUNTING / len(looking.counted) * evenly
     return losses
 
 

@@ -90,7 +90,7 @@ def marked(
     """First words of each question, and 1.0 where its answer is right."""
     with torch.no_grad(), accelerator.autocast():
         batch = to(batch, accelerator.device)
-        hidden, _, _ = objective.read(batch, objective.see(batch))
+        hidden, _ = objective.read(batch, objective.see(batch))
         said = objective.answer_logits(hidden, batch).argmax(-1)
     asked = batch.targets != IGNORED
     wrong = torch.zeros_like(batch.targets, dtype=torch.bool)
