@@ -131,6 +131,10 @@ def test_wrong_usage_exits_with_two(arguments: list[str]) -> None:
         (["ask", "x.mp4"], "Missing argument 'QUESTION'; see longtake ask -h"),
         (["ask", "x.mp4", "what?", "--policy", "newest"], "'newest' is not one of 'statekv', 'sink-recency'"),
         (["models", "show"], "models show NAME, or models list; see longtake models -h"),
+        (
+            ["eval", "ask", "--dataset", "toybox", "--data", "x", "--seed", "3"],
+            "--seed are of videos that are rendered",
+        ),
         (["ask", "x.mp4", "what?", "--choose-by", "generation"], "--choose-by goes with --choice"),
         (["ask", "x.mp4", "what?", "--choice", "a", "--choice", "b", "--stop", "x"], "--stop: a choice by likelihood"),
         (

@@ -66,6 +66,20 @@ def test_interrupt_of_a_live_source_stops_reading_and_answers(
     assert "Traceback" not in errors
 
 
+def test_interrupt_before_the_moment_asked_about_is_no_usage_error(
+    tiny_vlm: Path, stream: bytes, tmp_path: Path
+) -> None:
+    released, state = threading.Event(), tmp_path / "state"
+    how = ("--model", tiny_vlm, "--at", "500", "--save", state, "--timeout", "100")
+    with tcp_server(send_and_hang(stream, released)) as url, start("ask", url, QUESTION, *how) as process:
+        wait_for(state)
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate()
+        released.set()
+    assert (process.returncode, out) == (130, ""), errors
+    assert "--at 500 was not reached" in errors
+
+
 def test_interrupt_of_an_endless_pipe_answers_too(tiny_vlm: Path, stream: bytes, tmp_path: Path) -> None:
     state = tmp_path / "state"
     with start("ask", "-", QUESTION, "--model", tiny_vlm, "--save", state, stdin=subprocess.PIPE) as process:

@@ -57,7 +57,13 @@ def run(job: Job) -> int:
     if broken:
         status.say(" ".join(str(failure).split()))
     whole = failure is None and not reason and job.seconds is None
-    _check_moment(job, session, whole=whole)
+    try:
+        _check_moment(job, session, whole=whole)
+    except ConfigError as error:
+        if isinstance(failure, KeyboardInterrupt):  # whoever stopped it, knows why the moment was not reached
+            status.say(str(error))
+            raise failure from None
+        raise
     _answer_all(job, session, status, flags=(INCOMPLETE,) if broken or reason else ())
     if isinstance(failure, KeyboardInterrupt):
         raise failure

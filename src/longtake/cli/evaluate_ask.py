@@ -29,8 +29,10 @@ def ask(
     ] = None,
     choose: Annotated[bool, typer.Option(help="Choose among the question's options instead of answering.")] = False,
     limit: Annotated[int | None, typer.Option(help="The first N videos; without --data N videos, else 30.")] = None,
-    seconds: Annotated[str, typer.Option(help="Without --data: least and most seconds of a video.")] = "90-120",
-    seed: Annotated[int, typer.Option(help="Without --data: which videos to render.")] = 0,
+    seconds: Annotated[
+        str | None, typer.Option(help="Without --data: least and most seconds of a video; 90-120 if not said.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Without --data: which videos to render; 0 if not said.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Report as JSON, with every answer.")] = None,
 ) -> None:
@@ -46,13 +48,15 @@ def ask(
 
     if dataset not in ASK_DATASETS:
         raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(ASK_DATASETS)}")
+    if data and (seconds is not None or seed is not None):
+        raise typer.BadParameter("--seconds and --seed are of videos that are rendered; leave them out beside --data")
     if output is not None:
         check_writable(output)
     found = open_recall(data, limit=limit) if data else None
-    span = seconds_of(seconds)
+    span = seconds_of(seconds or "90-120")
     speaker = load(model, **apply_overrides({}, settings or []))
     with ExitStack() as stack:
-        found = found or rendered(FRESH_VIDEOS if limit is None else limit, seed, span, stack)
+        found = found or rendered(FRESH_VIDEOS if limit is None else limit, seed or 0, span, stack)
         from longtake.cli.evaluate import bar
 
         with bar("asking", len(found.videos)) as show:
