@@ -15,8 +15,8 @@ from longtake import hub
 from longtake.errors import CheckpointError, ConfigError
 from longtake.methods.baselines import WholeVideoConfig
 from longtake.train.loop import Place, learning_rate
-from longtake.train.recipe import Recipe, StageConfig
 from longtake.train.run import read_recipe, train
+from longtake.train.sts_recipe import STSRecipe, STSStage
 
 MODEL = {
     "size": 16,
@@ -25,9 +25,9 @@ MODEL = {
     "stack": {"num_layers": 1, "state": 4},
     "decoder": {"dim": 16, "num_layers": 1, "num_heads": 2, "mlp_dim": 32, "max_tokens": 12},
 }
-SEE = StageConfig(name="see", data="frames", steps=3, batch_size=2, warmup_steps=1)
-TELL = StageConfig(name="tell", data="videos", steps=3, batch_size=1, warmup_steps=1, max_seconds=41)
-RECIPE = Recipe(
+SEE = STSStage(name="see", data="frames", steps=3, batch_size=2, warmup_steps=1)
+TELL = STSStage(name="tell", data="videos", steps=3, batch_size=1, warmup_steps=1, max_seconds=41)
+RECIPE = STSRecipe(
     name="tiny", model=MODEL, stages=(SEE, TELL), evaluate_every=3, evaluate_videos=1, save_seconds=0.0, workers=0
 )
 
@@ -75,7 +75,7 @@ def test_global_baselines_train_on_frames_spread_over_the_video(mixer: str, tmp_
 
 
 def test_learning_rate_warms_up_and_falls_to_its_final_scale() -> None:
-    stage = StageConfig(name="x", data="frames", steps=100, batch_size=1, learning_rate=1.0, warmup_steps=10)
+    stage = STSStage(name="x", data="frames", steps=100, batch_size=1, learning_rate=1.0, warmup_steps=10)
     rates = [learning_rate(Place(stage=stage, index=index, step=index)) for index in range(100)]
     assert rates[0] == 0.1
     assert max(rates) == rates[9] == rates[10] == 1.0
@@ -121,7 +121,7 @@ def test_every_recipe_in_the_repository_builds() -> None:
     assert paths
     for path in paths:
         recipe = read_recipe(path)
-        if isinstance(recipe, Recipe):
+        if isinstance(recipe, STSRecipe):
             with torch.device("meta"):
                 assert model_config(recipe).vocabulary
         elif isinstance(recipe, MCViTRecipe):

@@ -16,11 +16,11 @@ from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_event
 from longtake.train.labels import IGNORED, MEMORY_ANSWERS, labels_of
 from longtake.train.material import Taken, ToyboxStage, tokens_of
-from longtake.train.recipe import StageConfig
+from longtake.train.sts_recipe import STSStage
 
 MODEL = STSConfig(vocabulary=vocabulary(), size=32)
 TOKENIZER = CaptionTokenizer.from_words(MODEL.vocabulary, MODEL.time.num_buckets)
-VIDEOS = StageConfig(name="videos", data="videos", steps=3, batch_size=2, min_seconds=40, max_seconds=42)
+VIDEOS = STSStage(name="videos", data="videos", steps=3, batch_size=2, min_seconds=40, max_seconds=42)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -62,7 +62,7 @@ def test_labels_tell_what_ended_and_what_memory_needs() -> None:
 
 @pytest.mark.parametrize("data", ["frames", "videos"])
 def test_an_index_always_gives_the_same_batch(data: str) -> None:
-    stage = StageConfig(name=data, data=data, steps=3, batch_size=2, min_seconds=40, max_seconds=42)
+    stage = STSStage(name=data, data=data, steps=3, batch_size=2, min_seconds=40, max_seconds=42)
     first, again, other = (ToyboxStage(stage, MODEL, TOKENIZER, seed, "train", Taken())[1] for seed in (0, 0, 1))
     assert torch.equal(first.frames, again.frames)
     assert torch.equal(first.tokens, again.tokens)

@@ -8,11 +8,11 @@ import torch
 from longtake.data.toybox import make_script, vocabulary
 from longtake.methods.baselines import WholeVideoConfig
 from longtake.train.material import Taken, ToyboxStage
-from longtake.train.recipe import Recipe, StageConfig
+from longtake.train.sts_recipe import STSRecipe, STSStage
 from longtake.train.sts_run import build_objective
 from longtake.train.validate import caption_video
 
-STAGE = StageConfig(name="tell", data="videos", steps=1, batch_size=1, encoder_scale=0.0)
+STAGE = STSStage(name="tell", data="videos", steps=1, batch_size=1, encoder_scale=0.0)
 MODEL = {
     "size": 16,
     "encoder": {"dim": 16, "stem_dim": 8, "depth": 1},
@@ -32,7 +32,7 @@ def test_what_is_said_right_has_its_true_times(
     num_frames: int, whole: WholeVideoConfig | None, slack_seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time = {"encoding": "video", "num_buckets": 129} if whole else {}
-    recipe = Recipe(
+    recipe = STSRecipe(
         name="x", model=MODEL | {"time": time}, stages=(STAGE,), frames_per_video=num_frames, whole_video=whole
     )
     objective = build_objective(recipe).eval()

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -24,11 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from longtake.errors import CheckpointError
 from longtake.train.log import MetricsLog
-from longtake.train.mcvit.recipe import MCViTRecipe
 from longtake.train.recipe import Recipe
-from longtake.train.vlm.recipe import VLMRecipe
-
-AnyRecipe: TypeAlias = Recipe | VLMRecipe | MCViTRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +50,7 @@ class Place:
     step: int
 
 
-def places(recipe: AnyRecipe) -> list[Place]:
+def places(recipe: Recipe) -> list[Place]:
     """Every step of the run in order."""
     order = [(stage, index) for stage in recipe.stages for index in range(stage.steps)]
     return [Place(stage=stage, index=index, step=step) for step, (stage, index) in enumerate(order)]
@@ -73,7 +69,7 @@ def learning_rate(place: Place) -> float:
 class Run(ABC):
     """One training run in a folder: what all methods share. Subclasses prepare their model and optimizers."""
 
-    def __init__(self, recipe: AnyRecipe, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
         keep_freed_memory()
         self.recipe = recipe
         self.folder = folder

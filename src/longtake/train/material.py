@@ -24,7 +24,7 @@ from longtake.methods.sts_config import STSConfig
 from longtake.methods.sts_time import stream_bucket, video_bucket
 from longtake.train.film import drawn, through_file
 from longtake.train.labels import Labels, labels_of
-from longtake.train.recipe import StageConfig
+from longtake.train.sts_recipe import STSStage
 
 NUM_LENGTHS = 10
 """Different lengths of video in a stage: enough to leave last segments of any size, few enough that blocks of memory
@@ -65,7 +65,7 @@ class ToyboxStage(Dataset[Batch]):
 
     def __init__(
         self,
-        stage: StageConfig,
+        stage: STSStage,
         model: STSConfig,
         tokenizer: CaptionTokenizer,
         seed: int,

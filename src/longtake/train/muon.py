@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from longtake.errors import ConfigError
-from longtake.train.loop import AnyRecipe, Place, Run, learning_rate
+from longtake.train.loop import Place, Run, learning_rate
+from longtake.train.recipe import Recipe
 
 GAINS = ("q_norm.weight", "k_norm.weight")
 GAIN_RATE = 10.0
@@ -34,7 +35,7 @@ class MuonRun(Run):
 
     def __init__(
         self,
-        recipe: AnyRecipe,
+        recipe: Recipe,
         folder: Path,
         objective: nn.Module,
         *,
@@ -46,7 +47,7 @@ class MuonRun(Run):
         muon = torch.optim.Muon(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
         adamw = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98))
         self.objective, self.muon, self.adamw = self.accelerator.prepare(objective, muon, adamw)
-        mean = get_ema_multi_avg_fn(recipe.average)  # pyright: ignore[reportAttributeAccessIssue]
+        mean = get_ema_multi_avg_fn(recipe.average)
         self.averaged = AveragedModel(self.accelerator.unwrap_model(self.objective), multi_avg_fn=mean)
         self.accelerator.register_for_checkpointing(self.averaged)
 

@@ -10,16 +10,17 @@ import torch
 
 from longtake.config import apply_overrides, from_dict, read_toml, suggest, to_dict
 from longtake.errors import CheckpointError, ConfigError
-from longtake.train.loop import AnyRecipe, Run, TrainProgress
+from longtake.train.loop import Run, TrainProgress
 from longtake.train.mcvit.recipe import MCViTRecipe
 from longtake.train.recipe import Recipe
+from longtake.train.sts_recipe import STSRecipe
 from longtake.train.vlm.recipe import VLMRecipe
 
-RECIPES: dict[str, type[AnyRecipe]] = {"sts": Recipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
+RECIPES: dict[str, type[Recipe]] = {"sts": STSRecipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
 """By ``method``; a recipe that names none is one of STS."""
 
 
-def read_recipe(path: Path, overrides: Iterable[str] = ()) -> AnyRecipe:
+def read_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe of any method, with ``a.b=value`` overrides on top.
 
     Raises:
@@ -33,7 +34,7 @@ def read_recipe(path: Path, overrides: Iterable[str] = ()) -> AnyRecipe:
 
 
 def train(
-    recipe: AnyRecipe, folder: Path, *, resume: bool = False, seen_folder: Path | None = None
+    recipe: Recipe, folder: Path, *, resume: bool = False, seen_folder: Path | None = None
 ) -> Iterator[TrainProgress]:
     """Run a recipe in ``folder``, yielding after each step; ``folder/model`` becomes a checkpoint for ``hub.load``.
 
@@ -72,7 +73,7 @@ def train(
         yield progress
 
 
-def build_run(recipe: AnyRecipe, folder: Path, seen_folder: Path | None = None) -> Run:
+def build_run(recipe: Recipe, folder: Path, seen_folder: Path | None = None) -> Run:
     """The recipe's method with fresh weights; nothing is written yet."""
     if isinstance(recipe, VLMRecipe):
         from longtake.train.vlm.run import VLMRun
@@ -82,6 +83,8 @@ def build_run(recipe: AnyRecipe, folder: Path, seen_folder: Path | None = None) 
         from longtake.train.mcvit.run import MCViTRun
 
         return MCViTRun(recipe, folder)
-    from longtake.train.sts_run import STSRun
+    if isinstance(recipe, STSRecipe):
+        from longtake.train.sts_run import STSRun
 
-    return STSRun(recipe, folder, seen_folder)
+        return STSRun(recipe, folder, seen_folder)
+    raise ConfigError(f"recipe {recipe.name} is a {type(recipe).__name__}, which no method trains")

@@ -22,17 +22,17 @@ from longtake.state.ssm import ssm_parameters
 from longtake.train.loop import Place, Run, learning_rate
 from longtake.train.material import Batch, Taken, ToyboxStage
 from longtake.train.objective import STSObjective
-from longtake.train.recipe import Recipe, StageConfig
 from longtake.train.start import start_from
+from longtake.train.sts_recipe import STSRecipe, STSStage
 from longtake.train.validate import caption_video, scores
 
 
 class STSRun(Run):
     """One training run in a folder."""
 
-    def __init__(self, recipe: Recipe, folder: Path, seen_folder: Path | None = None) -> None:
+    def __init__(self, recipe: STSRecipe, folder: Path, seen_folder: Path | None = None) -> None:
         super().__init__(recipe, folder)
-        self.recipe: Recipe = recipe
+        self.recipe: STSRecipe = recipe
         self.seen_folder = seen_folder
         objective = build_objective(recipe)
         model = objective.model
@@ -47,13 +47,13 @@ class STSRun(Run):
         self.objective, self.optimizer = self.accelerator.prepare(objective, optimizer)
         self.judge = Judge(self)
 
-    def scores(self, stage: StageConfig) -> dict[str, float]:
+    def scores(self, stage: STSStage) -> dict[str, float]:
         return self.judge.scores(self.accelerator.unwrap_model(self.objective))
 
     def export(self, folder: Path) -> None:
         export(self.accelerator.unwrap_model(self.objective), folder)
 
-    def stage_data(self, stage: StageConfig, split: str) -> ToyboxStage:
+    def stage_data(self, stage: STSStage, split: str) -> ToyboxStage:
         objective = self.accelerator.unwrap_model(self.objective)
         model, recipe = objective.model, self.recipe
         taken = Taken(num_frames=recipe.frames_per_video, whole=recipe.whole_video is not None)
@@ -101,7 +101,7 @@ def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, 
     return tokens.transpose(0, 1) if spread else tokens
 
 
-def seeing_digest(objective: STSObjective, stage: StageConfig, taken: Taken) -> str:
+def seeing_digest(objective: STSObjective, stage: STSStage, taken: Taken) -> str:
     """What the kept tokens of a video depend on beside the video: weights, world, frames taken."""
     model = objective.model
     weights = {
@@ -123,7 +123,7 @@ def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) 
     return [{"params": parameters, **dict(zip(names, key, strict=True))} for key, parameters in groups.items()]
 
 
-def build_objective(recipe: Recipe) -> STSObjective:
+def build_objective(recipe: STSRecipe) -> STSObjective:
     """The model of the recipe with its training heads, with the weights of ``start_from`` where they fit."""
     config = model_config(recipe)
     model, kept = STS(config), config.bottleneck
@@ -136,7 +136,7 @@ def build_objective(recipe: Recipe) -> STSObjective:
     return objective
 
 
-def model_config(recipe: Recipe) -> STSConfig:
+def model_config(recipe: STSRecipe) -> STSConfig:
     """Toybox's vocabulary unless the recipe says otherwise."""
     fields = {"vocabulary": list(vocabulary())} | recipe.model
     return from_dict(STSConfig, fields, where=f"recipe {recipe.name}: model")

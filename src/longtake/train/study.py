@@ -18,8 +18,8 @@ from longtake.errors import ConfigError
 from longtake.files import write_whole
 from longtake.train.log import MetricsLog
 from longtake.train.loop import TrainProgress
-from longtake.train.recipe import Recipe
 from longtake.train.run import train
+from longtake.train.sts_recipe import STSRecipe
 from longtake.train.sts_run import model_config
 
 SCORES = {
@@ -59,9 +59,9 @@ class Study:
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"study {self.name} has the rows {names}, expected one or more with different names")
 
-    def recipe_of(self, row: StudyRow) -> Recipe:
+    def recipe_of(self, row: StudyRow) -> STSRecipe:
         fields = merged({"name": f"{self.name}-{slug(row.name)}"} | self.recipe, row.recipe)
-        return from_dict(Recipe, fields, where=f"study {self.name}, row {row.name}")
+        return from_dict(STSRecipe, fields, where=f"study {self.name}, row {row.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ def run_study(study: Study, folder: Path) -> Iterator[StudyProgress]:
             yield StudyProgress(row=row, number=number, run=progress)
 
 
-def scores_of(place: Path, recipe: Recipe) -> dict[str, float]:
+def scores_of(place: Path, recipe: STSRecipe) -> dict[str, float]:
     """The scores at the end of a row's run; empty while it has not ended."""
     last = sum(stage.steps for stage in recipe.stages)
     rows = [row for row in MetricsLog(place / "metrics.jsonl").read() if row["step"] == last and "valid_f1" in row]

@@ -77,7 +77,7 @@ def test_another_run_is_gone_on_from(tmp_path: Path) -> None:
 
 
 def test_stages_that_cannot_work_are_refused() -> None:
-    with pytest.raises(ConfigError, match="expected min <= max"):
+    with pytest.raises(ConfigError, match="expected 0 < min <= max"):
         replace(TELL, min_length=20)
     with pytest.raises(ConfigError, match="expected more than 0"):
         replace(TELL, steps=0)
