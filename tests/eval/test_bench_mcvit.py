@@ -16,6 +16,7 @@ from longtake.eval.bench_mcvit import inertia, measure_time
 from longtake.eval.bench_memory import MemorySetting, measure_memory
 from longtake.eval.mcvit_cost import Shapes, counted, expected_flops, random_model, take_in_video
 from longtake.eval.process_memory import pages_of_their_own, peak_growth
+from longtake.eval.tensor_memory import TensorMemory
 
 SHAPES = Shapes(video_frames=8, num_frames=2, size=16, patch=4, dim=32, num_layers=2, num_heads=2, kept=5)
 STREAM = MemorySetting(
@@ -59,6 +60,22 @@ def test_peak_is_what_was_alive_at_once() -> None:
 
     pages_of_their_own()  # another test of this process may have asked that freed memory be kept
     assert peak_growth(two_at_once) - peak_growth(two_after_another) == pytest.approx(size, rel=0.2)
+
+
+def test_tensors_alive_at_once_are_counted_once_and_let_go() -> None:
+    before = torch.ones(1000)
+    with TensorMemory() as memory:
+        one = torch.ones(1000)
+        two = one.view(10, 100).T
+        del one
+        assert memory.alive_bytes == 4000
+        before.view(10, 100)
+        before.add_(1)
+        assert memory.alive_bytes == memory.peak_bytes == 4000
+        two = two + 1
+        assert (memory.alive_bytes, memory.peak_bytes) == (4000, 8000)
+        del two
+        assert memory.alive_bytes == 0
 
 
 def test_ratio_of_operations_at_the_shapes_of_vit_b() -> None:

@@ -5,8 +5,9 @@ multiply and an add as two (``FlopCounterMode``). That counter knows no fused at
 out; ``counted`` gives it the count that it has for every other fused attention, all queries with all keys. The
 assignments of k-means are products and are counted too. ``expected_flops`` is the same by hand, for any size.
 
-**Memory** is by how much the process grew at most while it took in the frames, frames and memory included, weights not:
-each large tensor has pages of its own that go back when it is freed, so that this is what was alive at once.
+**Memory** is what tensors held at once at most while the frames were taken in, frames and memory included, weights not
+(``TensorMemory``). Beside it, as it depends on allocator and kernels: by how much the process grew at most, each large
+tensor on pages of its own that go back when it is freed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from longtake.eval.process_memory import pages_of_their_own, peak_growth
+from longtake.eval.tensor_memory import TensorMemory
 from longtake.methods.mcvit import MCViT
 from longtake.methods.mcvit_config import MCViTConfig, MemoryConfig, Variant
 from longtake.state.consolidate import KMEANS_ITERATIONS
@@ -90,9 +92,11 @@ def measured(shapes: Shapes, variant: Variant) -> dict[str, Any]:
     pages_of_their_own()
     model = random_model(shapes, variant)
     take_in_video(random_model(_warm(shapes), variant), _warm(shapes))  # kernels and libraries have their memory now
-    counts: list[int] = []
-    grown = peak_growth(lambda: counts.append(counted(lambda: take_in_video(model, shapes))))
-    return {"flops": counts[0], "peak_bytes": grown, "weight_bytes": sum(p.nbytes for p in model.parameters())}
+    grown = peak_growth(lambda: take_in_video(model, shapes))
+    with TensorMemory() as memory:
+        flops = counted(lambda: take_in_video(model, shapes))
+    weights = sum(p.nbytes for p in model.parameters())
+    return {"flops": flops, "peak_bytes": memory.peak_bytes, "grown_bytes": grown, "weight_bytes": weights}
 
 
 def counted(run: Callable[[], object]) -> int:
