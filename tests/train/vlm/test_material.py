@@ -119,6 +119,21 @@ def test_branches_match_the_engine_asked_at_that_moment(built: tuple[VLMObjectiv
     assert row == len(said)
 
 
+def test_positions_are_spread_in_order_and_by_whole_steps(built: tuple[VLMObjective, object]) -> None:
+    tokenizer = built[1].tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+    kept, wide = (
+        Films(CONFIG, tokenizer, seed=3, batch_size=1, steps=(12, 12), questions=6, spread=spread)[0]
+        for spread in (0, 4000)
+    )
+    moved = (wide.positions - kept.positions)[:, 0]
+    assert torch.equal(moved[0], moved[1])
+    assert (moved.diff(dim=1) >= 0).all()
+    assert 1 <= (moved[0].diff() > 0).sum() <= 8
+    assert wide.positions.max() < 4000
+    assert torch.equal(wide.starts - kept.starts, moved[0][kept.seen[0] - 1][None])
+    assert torch.equal(wide.prefix, kept.prefix)
+
+
 def unpatched(patches: torch.Tensor) -> torch.Tensor:
     """Frames ``time 3 height width`` from the patches of one video."""
     side, patch = CONFIG.side, CONFIG.patch

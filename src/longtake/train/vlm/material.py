@@ -24,6 +24,7 @@ from longtake.train.truth import IGNORED, Truth, truth_at
 from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.types import SegmentSpec
 
+MOST_GAPS = 8
 LAST_SHOWN = 3
 """Last steps with its toy, that a question without a moment points to: the model takes where it is seen best."""
 TAUGHT_SHARES = {"relational": 0.4, "diffuse": 0.4, "local": 0.2}
@@ -156,6 +157,7 @@ class Films(Dataset[Batch]):
         batch_size: Videos per batch.
         steps: Least and most steps; all videos of a batch have the same number.
         questions: Per video.
+        spread: Positions that the videos are spread over, at most (see ``spread_out``); 0: as they come.
         moments: After how many steps of a video questions are asked; the last is always one.
         file_share: Share of batches that go through an H.264 file and the reader, as a user's videos do.
     """
@@ -169,13 +171,14 @@ class Films(Dataset[Batch]):
         batch_size: int,
         steps: tuple[int, int],
         questions: int,
+        spread: int = 0,
         moments: int = 8,
         file_share: float = 0.0,
         split: str = "train",
     ) -> None:
         self.config, self.layout, self.seed, self.split = config, Layout(config, tokenizer), seed, split
         self.batch_size, self.steps, self.questions = batch_size, steps, questions
-        self.moments, self.file_share = moments, file_share
+        self.spread, self.moments, self.file_share = spread, moments, file_share
 
     def __getitem__(self, index: int) -> Batch:
         dice = Dice("vlm films", self.seed, index)
@@ -185,7 +188,7 @@ class Films(Dataset[Batch]):
         ids, ends, places = self.layout.ids(steps)
         questions = [questions for _, _, questions in videos]
         branches, targets = self._branches(questions)
-        positions = torch.tensor(places)
+        positions = spread_out(torch.tensor(places), ends, self.spread, dice)
         seen = torch.tensor([[ends[one.step] for one in asked] for asked in questions])
         starts = positions[0][seen - 1] + 1
         return Batch(
@@ -268,6 +271,29 @@ class Films(Dataset[Batch]):
                 branches[video, number, : len(ids)] = torch.tensor(ids)
                 targets[video, number, answer_at - 1 : len(ids) - 1] = torch.tensor(ids[answer_at:])
         return branches, targets
+
+
+def spread_out(
+    positions: Int[Tensor, "3 prefix"], ends: Sequence[int], spread: int, dice: Dice
+) -> Int[Tensor, "3 prefix"]:
+    """With gaps after some steps, so that the last token stands before ``spread``: what is far away becomes familiar at
+    the cost of a short video (positional skip-wise training, PoSE, 2309.10400).
+
+    Args:
+        positions: Of the tokens; time, height and width move together.
+        ends: Where each step ends.
+        spread: 0 leaves them as they are.
+        dice: Draws how far, and where the gaps are.
+    """
+    room = spread - int(positions.max()) - 1
+    if room < 1 or len(ends) < 2:
+        return positions
+    room = dice.integer(0, room)
+    gaps = torch.zeros(positions.shape[1], dtype=positions.dtype)
+    parts = dice.integer(1, MOST_GAPS)
+    for _ in range(parts):
+        gaps[ends[dice.integer(0, len(ends) - 2)]] += room // parts
+    return positions + gaps.cumsum(0)
 
 
 def branch_mask(

@@ -22,12 +22,17 @@ class VLMStage(Stage):
     max_length: int = 16
     questions: int = 32
     """Per video."""
+    spread: int = 0
+    """Positions are spread over up to so many, with gaps between steps, as if the video were that long; 0: as they
+    come."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_span("length")
         if self.questions < 1:
             raise ConfigError(f"stage {self.name}: questions is {self.questions}, expected 1 or more")
+        if self.spread < 0:
+            raise ConfigError(f"stage {self.name}: spread is {self.spread}, expected 0 or more positions")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,7 @@ class VLMRun(MuonRun):
             batch_size=stage.batch_size,
             steps=(stage.min_length, stage.max_length),
             questions=stage.questions,
+            spread=stage.spread,
             file_share=stage.file_share,
             split=split,
         )
