@@ -24,6 +24,7 @@ def sizes(
     """Ask both models the same questions; the larger one's budget is what the small one's operations pay for."""
     from longtake.cli.evaluate import bar
     from longtake.cli.evaluate_ask import rendered, seconds_of
+    from longtake.errors import ConfigError
     from longtake.eval.ask import text_only_of_toybox
     from longtake.eval.ask_run import without_video
     from longtake.eval.ask_sizes import LARGE, SMALL, SizesReport, cost_of, markdown, trials_of
@@ -31,6 +32,8 @@ def sizes(
     from longtake.files import write_whole
     from longtake.hub import load
 
+    if small == model:
+        raise ConfigError(f"{small} is given as the small and as the larger model; give two models")
     span = seconds_of(seconds)
     speakers = {name: policies_of(load(name), name) for name in (small, model)}
     output.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from longtake.errors import ConfigError
 
@@ -27,6 +27,9 @@ class Stage:
     """Share that goes through an H.264 file and the reader, as a user's videos do (``videos`` only)."""
 
     def __post_init__(self) -> None:
+        kinds, data = get_args(get_type_hints(type(self)).get("data")), getattr(self, "data", None)
+        if kinds and data not in kinds:
+            raise ConfigError(f"stage {self.name}: data is {data!r}, expected {' or '.join(map(repr, kinds))}")
         for name in ("steps", "batch_size", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"stage {self.name}: {name} is {getattr(self, name)}, expected more than 0")

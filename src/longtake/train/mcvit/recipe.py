@@ -56,5 +56,7 @@ class MCViTRecipe(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.evaluate_videos < 1:
+            raise ConfigError(f"recipe {self.name}: evaluate_videos is {self.evaluate_videos}, expected 1 or more")
         if not self.evaluate_frames or min(self.evaluate_frames) < 1:
             raise ConfigError(f"recipe {self.name}: evaluate_frames is {self.evaluate_frames}, expected numbers from 1")
