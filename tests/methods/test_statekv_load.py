@@ -94,6 +94,15 @@ def test_dynamic_scaling_is_fixed_by_the_horizon_before_the_model_is_made(tmp_pa
     assert answer(short) != answer(long)
 
 
+def test_a_horizon_that_changes_nothing_is_told(
+    pristine: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.load(write_folder(tmp_path, "smolvlm"), horizon_seconds=6.6)
+    assert not caplog.records
+    hub.load(pristine, horizon_seconds=60.0)
+    assert "horizon_seconds 60 changes nothing" in caplog.text
+
+
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_dtype_is_what_was_asked_for(pristine: Path, dtype: str) -> None:
     assert str(hub.load(pristine, dtype=dtype).family.dtype) == f"torch.{dtype}"

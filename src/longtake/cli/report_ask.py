@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from longtake.cli import report_options as options
+
 
 def ask(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the table, picture and JSON.")] = Path(
-        "runs/report-ask"
-    ),
-    model: Annotated[str, typer.Option(help="A bundled name, a folder or a hub id.")] = "toybox-vlm",
-    videos: Annotated[int, typer.Option(help="Unseen videos to ask about.")] = 30,
+    output: options.Output = Path("runs/report-ask"),
+    model: options.Model = "toybox-vlm",
+    videos: options.Videos = 30,
     choosing: Annotated[int, typer.Option(help="Other unseen videos on which the best option is chosen.")] = 12,
-    seconds: Annotated[str, typer.Option(help="Least and most seconds of a video.")] = "90-120",
-    seed: Annotated[int, typer.Option(help="Which videos.")] = 777,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    seconds: options.Seconds = "90-120",
+    seed: options.Seed = 777,
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask the same questions under every policy and budget; the option is chosen on one set and scored on another."""
     from longtake.cli.evaluate import bar
@@ -28,7 +27,6 @@ def ask(
     from longtake.eval.ask_report import DECIDES, AskReport, markdown, picture
     from longtake.eval.ask_run import without_video
     from longtake.eval.ask_sweep import policies_of, run_trials, trials
-    from longtake.files import write_whole
     from longtake.hub import load
 
     span = seconds_of(seconds)
@@ -43,7 +41,5 @@ def ask(
             scored = run_trials(model, test, trials(), show)
         report = AskReport(valid=chosen, test=scored, blind=without_video(text_only_of_toybox(), test))
     heading = f"{model}, {videos} videos of {seconds} s, seed {seed}"
-    write_whole(output / "ask.md", markdown(report, heading))
-    write_whole(output / "ask.json", json.dumps(report.to_dict(), indent=1) + "\n")
-    write_whole(output / "ask.png", picture(report, heading))
-    print(json.dumps(report.to_dict()) if as_json else markdown(report, heading))
+    table = markdown(report, heading)
+    options.write_report(output, "ask", report.to_dict(), table, picture=picture(report, heading), as_json=as_json)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from longtake.cli import report_options as options
 
 
 def bounded(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the table, picture and JSON.")] = Path(
-        "runs/report-bounded"
-    ),
-    model: Annotated[str, typer.Option(help="A bundled name, a folder or a hub id.")] = "toybox-vlm",
-    videos: Annotated[int, typer.Option(help="Unseen videos to ask about.")] = 12,
-    seconds: Annotated[str, typer.Option(help="Least and most seconds of a video.")] = "600",
-    seed: Annotated[int, typer.Option(help="Which videos.")] = 777,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    output: options.Output = Path("runs/report-bounded"),
+    model: options.Model = "toybox-vlm",
+    videos: options.Videos = 12,
+    seconds: options.Seconds = "600",
+    seed: options.Seed = 777,
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask the same questions of whole and of bounded answers, by every retrieval and several numbers of chunks."""
     from longtake.cli.evaluate import bar
@@ -28,7 +24,6 @@ def bounded(
     from longtake.eval.ask_bounded_report import BoundedReport, markdown, picture
     from longtake.eval.ask_run import without_video
     from longtake.eval.ask_sweep import policies_of
-    from longtake.files import write_whole
     from longtake.hub import load
 
     span = seconds_of(seconds)
@@ -40,7 +35,5 @@ def bounded(
             found = run_ways(speaker, test, ways(), show)
         report = BoundedReport(found=found, blind=without_video(text_only_of_toybox(), test))
     heading = f"{model}, {videos} videos of {seconds} s, seed {seed}"
-    write_whole(output / "bounded.md", markdown(report, heading))
-    write_whole(output / "bounded.json", json.dumps(report.to_dict(), indent=1) + "\n")
-    write_whole(output / "bounded.png", picture(report, heading))
-    print(json.dumps(report.to_dict()) if as_json else markdown(report, heading))
+    table = markdown(report, heading)
+    options.write_report(output, "bounded", report.to_dict(), table, picture=picture(report, heading), as_json=as_json)

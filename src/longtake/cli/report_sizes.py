@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from longtake.cli import report_options as options
+
 
 def sizes(
     small: Annotated[str, typer.Argument(help="The small model, read with full attention: a folder or a hub id.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the table and JSON.")] = Path(
-        "runs/report-sizes"
-    ),
+    output: options.Output = Path("runs/report-sizes"),
     model: Annotated[str, typer.Option(help="The larger model: a bundled name, a folder or a hub id.")] = "toybox-vlm",
-    videos: Annotated[int, typer.Option(help="Unseen videos to ask about.")] = 12,
-    seconds: Annotated[str, typer.Option(help="Least and most seconds of a video.")] = "90-120",
-    seed: Annotated[int, typer.Option(help="Which videos.")] = 777,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+    videos: options.Videos = 12,
+    seconds: options.Seconds = "90-120",
+    seed: options.Seed = 777,
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask both models the same questions; the larger one's budget is what the small one's operations pay for."""
     from longtake.cli.evaluate import bar
@@ -29,7 +28,6 @@ def sizes(
     from longtake.eval.ask_run import without_video
     from longtake.eval.ask_sizes import LARGE, SMALL, SizesReport, cost_of, markdown, trials_of
     from longtake.eval.ask_sweep import policies_of, run_trials
-    from longtake.files import write_whole
     from longtake.hub import load
 
     if small == model:
@@ -57,6 +55,5 @@ def sizes(
             blind=without_video(text_only_of_toybox(), test),
         )
     heading = f"{Path(small).name} and {model}, {videos} videos of {seconds} s, seed {seed}"
-    write_whole(output / "sizes.md", markdown(report, heading))
-    write_whole(output / "sizes.json", json.dumps(report.to_dict(), indent=1) + "\n")
-    print(json.dumps(report.to_dict()) if as_json else markdown(report, heading))
+    table = markdown(report, heading)
+    options.write_report(output, "sizes", report.to_dict(), table, as_json=as_json)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from longtake.eval.ask import Marked, by, difference, share
 from longtake.eval.ask_bounded import FULL, WHOLE, Answered, Way
+from longtake.eval.ask_picture import BLIND, Line, lines_and_levels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,28 +76,14 @@ def _cell(marks: Sequence[Marked], whole: Sequence[Marked]) -> str:
 
 def picture(report: BoundedReport, heading: str) -> bytes:
     """Accuracy over the number of chunks, one line per retrieval."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
-    for name, cells in report.bounded.items():
-        found = [share(cells[count].marks) for count in report.chunks]
-        style = "-" if name.endswith("per layer") else "--"
-        (line,) = axes.plot(report.chunks, [one.accuracy for one in found], style, marker="o", label=name)
-        axes.fill_between(
-            report.chunks, [one.low for one in found], [one.high for one in found], color=line.get_color(), alpha=0.08
-        )
-    levels = {"full": report.found[FULL].marks, "whole": report.found[WHOLE].marks, "words alone": report.blind}
-    for label, marks in levels.items():
-        axes.axhline(share(marks).accuracy, color="gray" if label == "words alone" else "black", linewidth=1, ls=":")
-        axes.annotate(label, (report.chunks[0], share(marks).accuracy), fontsize="small", va="bottom")
-    axes.set(xscale="log", xlabel="chunks found per question", ylabel="right answers", title=heading)
-    axes.set_xticks(report.chunks, [str(one) for one in report.chunks])
-    axes.minorticks_off()
-    axes.legend(fontsize="small")
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=110)
-    pyplot.close(figure)
-    return written.getvalue()
+    return lines_and_levels(
+        {
+            name: Line(marks=[cells[count].marks for count in report.chunks], solid=name.endswith("per layer"))
+            for name, cells in report.bounded.items()
+        },
+        {"full": report.found[FULL].marks, "whole": report.found[WHOLE].marks, BLIND: report.blind},
+        costs=report.chunks,
+        ticks=[str(one) for one in report.chunks],
+        xlabel="chunks found per question",
+        heading=heading,
+    )

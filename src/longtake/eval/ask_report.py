@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from longtake.eval.ask import Marked, Share, by, difference, share
+from longtake.eval.ask_picture import BLIND, Line, lines_and_levels
 from longtake.eval.ask_sweep import FULL, REFERENCE, Trial
 
 DECIDES = Fraction(1, 8)
@@ -98,27 +98,14 @@ def _gap(report: AskReport, name: str) -> str:
 
 def picture(report: AskReport, heading: str) -> bytes:
     """Accuracy over the budget, one line per policy."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7.5, 4.5), layout="constrained")
-    budgets = [float(one) for one in report.shares]
-    for name in report.names:
-        found = [share(report.marks(name, budget)) for budget in report.shares]
-        style = "-" if name.startswith(REFERENCE) else "--"
-        (line,) = axes.plot(budgets, [one.accuracy for one in found], style, marker="o", label=name)
-        low, high = [one.low for one in found], [one.high for one in found]
-        axes.fill_between(budgets, low, high, color=line.get_color(), alpha=0.08)
-    for label, marks, color in (("full", report.marks(FULL), "black"), ("words alone", report.blind, "gray")):
-        axes.axhline(share(marks).accuracy, color=color, linewidth=1, linestyle=":")
-        axes.annotate(label, (budgets[0], share(marks).accuracy), fontsize="small", va="bottom")
-    axes.set(xscale="log", xlabel="budget, as a share of the video's tokens", ylabel="right answers", title=heading)
-    axes.set_xticks(budgets, [str(one) for one in report.shares])
-    axes.minorticks_off()
-    axes.legend(fontsize="small")
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=110)
-    pyplot.close(figure)
-    return written.getvalue()
+    return lines_and_levels(
+        {
+            name: Line(marks=[report.marks(name, budget) for budget in report.shares], solid=name.startswith(REFERENCE))
+            for name in report.names
+        },
+        {"full": report.marks(FULL), BLIND: report.blind},
+        costs=[float(one) for one in report.shares],
+        ticks=[str(one) for one in report.shares],
+        xlabel="budget, as a share of the video's tokens",
+        heading=heading,
+    )

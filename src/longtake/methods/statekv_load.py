@@ -7,6 +7,7 @@ and, under ``notes``, what is known about it.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ from longtake.vlm.pretrained import (
     read_processor,
     reading,
 )
+
+logger = logging.getLogger(__name__)
 
 SETTINGS_FILE = "longtake.json"
 ROOM_TOKENS = 1024
@@ -67,6 +70,12 @@ def load_folder(
         )
     processor = read_processor(folder, remote_code=trust_remote_code)
     text = theirs.get_text_config()
+    if config.horizon_seconds is not None and not kind.needs_length and not _scales(text):
+        logger.warning(
+            "horizon_seconds %g changes nothing: neither %s's prompt nor its rotary scaling depends on the length",
+            config.horizon_seconds,
+            kind.name,
+        )
     fix_rope(text, _horizon_tokens(config, theirs, processor))
     model = read_model(folder, theirs, device=device, dtype=dtype, remote_code=trust_remote_code)
     with reading(folder, "prompts"):
@@ -118,10 +127,15 @@ def _length(config: StateKVConfig) -> dict[str, Any]:
     return {"horizon_seconds": config.horizon_seconds, "horizon_frames": frames}
 
 
+def _scales(text: Any) -> bool:
+    """Whether rotary frequencies depend on the length of the stream."""
+    return (text.rope_parameters or {}).get("rope_type") == "dynamic"
+
+
 def _horizon_tokens(config: StateKVConfig, theirs: Any, processor: Any) -> int:
     """How many tokens the stream may become, as far as rotary scaling must know."""
     text = theirs.get_text_config()
-    if config.horizon_seconds is None or (text.rope_parameters or {}).get("rope_type") != "dynamic":
+    if config.horizon_seconds is None or not _scales(text):
         return text.max_position_embeddings
     family = _on_paper(config, theirs, processor)
     chunks = math.ceil(config.horizon_seconds * config.fps / family.frames_per_chunk)

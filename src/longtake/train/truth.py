@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -47,6 +47,11 @@ class Truth:
     """Number of what it has ended last; -1 for nothing."""
     offset: Float[Tensor, "*batch token 2"]
     """Its middle within the token, -0.5 to 0.5."""
+
+    def of(self, tokens: Int[Tensor, "videos some"]) -> Truth:
+        """From ``(videos, steps, tokens)`` to ``(videos, some)``: at some of the tokens of all steps."""
+        video = torch.arange(len(tokens), device=tokens.device)[:, None]
+        return Truth(**{field.name: getattr(self, field.name).flatten(1, 2)[video, tokens] for field in fields(Truth)})
 
 
 def truth_at(script: Script, times: np.ndarray, side: int) -> Truth:

@@ -119,19 +119,45 @@ def test_branches_match_the_engine_asked_at_that_moment(built: tuple[VLMObjectiv
     assert row == len(said)
 
 
-def test_positions_are_spread_in_order_and_by_whole_steps(built: tuple[VLMObjective, object]) -> None:
+def test_a_thinned_video_keeps_what_shows_a_toy_at_its_place(built: tuple[VLMObjective, object]) -> None:
     tokenizer = built[1].tokenizer  # pyright: ignore[reportAttributeAccessIssue]
-    kept, wide = (
-        Films(CONFIG, tokenizer, seed=3, batch_size=1, steps=(12, 12), questions=6, spread=spread)[0]
-        for spread in (0, 4000)
+    whole, thin = (
+        Films(CONFIG, tokenizer, seed=3, batch_size=2, steps=(20, 20), questions=6, thinned=share)[0]
+        for share in (0.0, 0.7)
     )
-    moved = (wide.positions - kept.positions)[:, 0]
-    assert torch.equal(moved[0], moved[1])
-    assert (moved.diff(dim=1) >= 0).all()
-    assert 1 <= (moved[0].diff() > 0).sum() <= 8
-    assert wide.positions.max() < 4000
-    assert torch.equal(wide.starts - kept.starts, moved[0][kept.seen[0] - 1][None])
-    assert torch.equal(wide.prefix, kept.prefix)
+    placeholder = int(tokenizer.convert_tokens_to_ids("<|video_pad|>"))
+    assert thin.prefix.shape[1] < 0.7 * whole.prefix.shape[1]
+    for video in range(2):
+        kept = thin.kept[video]
+        assert (kept.diff() > 0).all()
+        shows = (thin.truth.kind[video].flatten() < len(KINDS)).nonzero()[:, 0]
+        assert torch.isin(shows, kept).all()
+        visual = whole.prefix[video] == placeholder
+        assert torch.equal(
+            thin.positions[:, video, thin.prefix[video] == placeholder], whole.positions[:, video, visual][:, kept]
+        )
+        assert torch.equal(thin.points[video], whole.points[video][:, kept])
+        for before, (start, seen) in enumerate(zip(thin.starts[video], thin.seen[video], strict=True)):
+            assert start == whole.starts[video, before]
+            assert seen == (thin.positions[0, video] < start).sum()
+
+
+def test_what_a_thinned_video_shows_is_read_at_its_token(built: tuple[VLMObjective, object]) -> None:
+    objective, processor = built
+    films = Films(CONFIG, processor.tokenizer, seed=3, batch_size=2, steps=(12, 12), questions=4, thinned=0.6)  # pyright: ignore[reportAttributeAccessIssue]
+    batch = films[0]
+    with torch.no_grad():
+        seen = objective.see(batch)
+        known, _ = objective.read(batch, seen)
+        other = seen.clone()
+        step, token = divmod(int(batch.kept[1, -1]), seen.shape[2])
+        other[1, step, token] += 1.0
+        changed, _ = objective.read(batch, other)
+    moved = (known != changed).any(-1)
+    at = int((batch.prefix[1] == objective.model.config.video_token_id).nonzero()[-1, 0])
+    assert not moved[0].any()
+    assert not moved[1, :at].any()
+    assert moved[1, at]
 
 
 def unpatched(patches: torch.Tensor) -> torch.Tensor:

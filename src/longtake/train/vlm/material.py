@@ -24,7 +24,6 @@ from longtake.train.truth import IGNORED, Truth, truth_at
 from longtake.train.vlm.build import VISION, VLMConfig
 from longtake.types import SegmentSpec
 
-MOST_GAPS = 8
 LAST_SHOWN = 3
 """Last steps with its toy, that a question without a moment points to: the model takes where it is seen best."""
 TAUGHT_SHARES = {"relational": 0.4, "diffuse": 0.4, "local": 0.2}
@@ -39,6 +38,8 @@ class Batch:
     """Of all videos one after the other, as the vision tower takes them but not normalised."""
     truth: Truth
     """``(videos, steps, tokens)``."""
+    kept: Int[Tensor, "videos visual"]
+    """Which of the tokens of all steps are in the prefix (``Films``: thinned)."""
     prefix: Int[Tensor, "videos prefix"]
     """Tokens of the videos, with placeholders for what is seen."""
     positions: Int[Tensor, "3 videos prefix"]
@@ -51,7 +52,7 @@ class Batch:
     starts: Int[Tensor, "videos questions"]
     """Position of a branch's first token."""
     points: Bool[Tensor, "videos questions visual"]
-    """Visual tokens of the video that show the toy at the moment which a question is about."""
+    """Visual tokens of the prefix that show the toy at the moment which a question is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class Clips(Dataset[Batch]):
         return Batch(
             patches=patches_of(np.stack(frames), self.config),
             truth=joined([replaced(truth) for truth in truths], dim=1),
+            kept=empty,
             prefix=empty,
             positions=empty.expand(3, 1, 0),
             branches=empty[:, :, None],
@@ -157,7 +159,8 @@ class Films(Dataset[Batch]):
         batch_size: Videos per batch.
         steps: Least and most steps; all videos of a batch have the same number.
         questions: Per video.
-        spread: Positions that the videos are spread over, at most (see ``spread_out``); 0: as they come.
+        thinned: Share of the tokens that is left out among those that show no toy: a long video at the cost of a
+            shorter one, all that happens at its own time and place.
         moments: After how many steps of a video questions are asked; the last is always one.
         file_share: Share of batches that go through an H.264 file and the reader, as a user's videos do.
     """
@@ -171,37 +174,53 @@ class Films(Dataset[Batch]):
         batch_size: int,
         steps: tuple[int, int],
         questions: int,
-        spread: int = 0,
+        thinned: float = 0.0,
         moments: int = 8,
         file_share: float = 0.0,
         split: str = "train",
     ) -> None:
         self.config, self.layout, self.seed, self.split = config, Layout(config, tokenizer), seed, split
         self.batch_size, self.steps, self.questions = batch_size, steps, questions
-        self.spread, self.moments, self.file_share = spread, moments, file_share
+        self.thinned, self.moments, self.file_share = thinned, moments, file_share
 
     def __getitem__(self, index: int) -> Batch:
         dice = Dice("vlm films", self.seed, index)
         steps = dice.integer(*self.steps)
         filed = dice.chance(self.file_share)
         videos = [self._video(dice, steps, filed) for _ in range(self.batch_size)]
-        ids, ends, places = self.layout.ids(steps)
+        truth = joined([replaced(truth) for _, truth, _ in videos])
         questions = [questions for _, _, questions in videos]
         branches, targets = self._branches(questions)
-        positions = spread_out(torch.tensor(places), ends, self.spread, dice)
-        seen = torch.tensor([[ends[one.step] for one in asked] for asked in questions])
-        starts = positions[0][seen - 1] + 1
+        ids, ends, places = map(torch.tensor, self.layout.ids(steps))
+        is_visual = ids == int(self.layout.tokenizer.convert_tokens_to_ids(VISION[3]))
+        stays = self._stays(is_visual, truth, dice)
+        after = torch.tensor([[int(ends[one.step]) for one in asked] for asked in questions])
+        kept = of_each(stays[:, is_visual])
+        points = torch.stack([self._points(truth, asked) for _, truth, asked in videos])
         return Batch(
             patches=torch.cat([patches for patches, _, _ in videos]),
-            truth=joined([replaced(truth) for _, truth, _ in videos]),
-            prefix=torch.tensor(ids).expand(self.batch_size, -1),
-            positions=positions[:, None].expand(-1, self.batch_size, -1),
+            truth=truth,
+            kept=kept,
+            prefix=ids[of_each(stays)],
+            positions=places[:, of_each(stays)],
             branches=branches,
             targets=targets,
-            seen=seen,
-            starts=starts,
-            points=torch.stack([self._points(truth, asked) for _, truth, asked in videos]),
+            seen=stays.cumsum(1).gather(1, after - 1),
+            starts=places[0][after - 1] + 1,
+            points=points.take_along_dim(kept[:, None], -1),
         )
+
+    def _stays(self, is_visual: Bool[Tensor, " tokens"], truth: Truth, dice: Dice) -> Bool[Tensor, "videos tokens"]:
+        """Which tokens are not left out: the first, all that show a toy, some of the others; as many in every video."""
+        drawn = torch.Generator().manual_seed(dice.integer(0, 1 << 40))
+        chances = torch.rand(self.batch_size, len(is_visual), generator=drawn)
+        stays = (chances[:1] >= self.thinned).repeat(self.batch_size, 1)
+        stays[:, 0] = True
+        worth = chances[:, is_visual] + (truth.kind < len(KINDS)).flatten(1)
+        most = int((worth >= self.thinned).sum(1).max())
+        shown = torch.zeros(worth.shape, dtype=torch.bool)
+        stays[:, is_visual] = shown.scatter(1, worth.topk(most).indices, True)
+        return stays
 
     def _points(self, truth: Truth, asked: list[Asked]) -> Bool[Tensor, "questions visual"]:
         """Where to look: at the toy during the anchor, or where it was seen last."""
@@ -273,27 +292,9 @@ class Films(Dataset[Batch]):
         return branches, targets
 
 
-def spread_out(
-    positions: Int[Tensor, "3 prefix"], ends: Sequence[int], spread: int, dice: Dice
-) -> Int[Tensor, "3 prefix"]:
-    """With gaps after some steps, so that the last token stands before ``spread``: what is far away becomes familiar at
-    the cost of a short video (positional skip-wise training, PoSE, 2309.10400).
-
-    Args:
-        positions: Of the tokens; time, height and width move together.
-        ends: Where each step ends.
-        spread: 0 leaves them as they are.
-        dice: Draws how far, and where the gaps are.
-    """
-    room = spread - int(positions.max()) - 1
-    if room < 1 or len(ends) < 2:
-        return positions
-    room = dice.integer(0, room)
-    gaps = torch.zeros(positions.shape[1], dtype=positions.dtype)
-    parts = dice.integer(1, MOST_GAPS)
-    for _ in range(parts):
-        gaps[ends[dice.integer(0, len(ends) - 2)]] += room // parts
-    return positions + gaps.cumsum(0)
+def of_each(chosen: Bool[Tensor, "rows columns"]) -> Int[Tensor, "rows chosen"]:
+    """The columns chosen in each row, as many in every one."""
+    return chosen.nonzero()[:, 1].unflatten(0, (len(chosen), -1))
 
 
 def branch_mask(

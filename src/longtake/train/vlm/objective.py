@@ -19,7 +19,7 @@ from longtake.data.toybox.world import ACTIONS, COLOURS, KINDS
 from longtake.train.heads import token_losses, width
 from longtake.train.truth import IGNORED, Truth
 from longtake.train.vlm.build import VLMConfig
-from longtake.train.vlm.material import Batch, branch_mask
+from longtake.train.vlm.material import Batch, branch_mask, of_each
 
 SEEN_HEADS = ("kind", "colour", "action", "offset", "region")
 BEGUN_HEADS = ("begins",)
@@ -45,8 +45,8 @@ class Looking:
     """Below this layer's end the toys' tokens are told where to look, in the two layers above it the questions."""
     rows: Int[Tensor, "videos questions"]
     """Of those tokens among all branches."""
-    columns: Int[Tensor, " visual"]
-    """Of the visual tokens in the video."""
+    columns: Int[Tensor, "videos visual"]
+    """Of the visual tokens in each video."""
     lookers: Int[Tensor, " looking"]
     """Those of them that are told where to look."""
     seen: Int[Tensor, "videos questions"]
@@ -77,15 +77,15 @@ class Looking:
         rows = self.rows[..., None].expand(-1, -1, query.shape[-1])
         scores = query[:, head, prefix:].gather(1, rows).float() @ keys.transpose(-1, -2) * scale
         ahead = torch.arange(prefix, device=key.device) >= self.seen[..., None]
-        return scores.masked_fill(ahead, -torch.inf).log_softmax(-1)[..., self.columns]
+        return scores.masked_fill(ahead, -torch.inf).log_softmax(-1).take_along_dim(self.columns[:, None], -1)
 
     def _from_toys(self, query: Tensor, key: Tensor, prefix: int, scale: float, head: int) -> Tensor:
         keys = _key_head(query, key, head)[:, :prefix]
-        rows = self.columns[self.lookers]
-        scores = (query[:, head, rows] @ keys.transpose(-1, -2)).float() * scale
-        ahead = torch.arange(prefix, device=key.device) > rows[:, None]
+        rows = self.columns[:, self.lookers, None]
+        scores = (query[:, head].take_along_dim(rows, 1) @ keys.transpose(-1, -2)).float() * scale
+        ahead = torch.arange(prefix, device=key.device) > rows
         told = scores.masked_fill(ahead, -torch.inf).log_softmax(-1)
-        return torch.cat([told[..., :1], told[..., self.columns]], dim=-1)
+        return torch.cat([told[..., :1], told.take_along_dim(self.columns[:, None], -1)], dim=-1)
 
 
 def _key_head(query: Tensor, key: Tensor, head: int) -> Tensor:
@@ -170,8 +170,8 @@ class VLMObjective(nn.Module):
         looking = Looking(
             listens_after=self.config.listens_after,
             rows=answer_at + torch.arange(answer_at.shape[1], device=answer_at.device) * batch.branches.shape[-1],
-            columns=pads[0].nonzero()[:, 0],
-            lookers=torch.randperm(int(pads[0].sum()), device=pads.device)[:LOOKERS],
+            columns=of_each(pads),
+            lookers=torch.randperm(batch.kept.shape[1], device=pads.device)[:LOOKERS],
             seen=batch.seen,
         )
         token = _looking.set(looking)
@@ -180,15 +180,15 @@ class VLMObjective(nn.Module):
         finally:
             _looking.reset(token)
         losses["looking"] = LOOKING * looking_loss(looking.asked, batch.points)
-        losses |= toys_looking(looking, batch.truth)
-        pads = batch.prefix == self.model.config.video_token_id
+        shown = batch.truth.of(batch.kept)
+        losses |= toys_looking(looking, shown, step_of=batch.kept // batch.truth.kind.shape[-1])
         by_layer = (
             ("begun", self.begun_heads, BEGUN_HEADS),
             ("done", self.done_heads, DONE_HEADS),
         )
         for (name, heads, names), told in zip(by_layer, between, strict=True):
-            shown = told[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), seen.shape[1], -1))
-            losses |= named(name, token_losses(heads(shown), batch.truth, names))
+            toys = told[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), -1))
+            losses |= named(name, token_losses(heads(toys), shown, names))
         answers = self.answer_logits(hidden, batch)
         right = batch.targets[batch.targets != IGNORED]
         losses["answer"] = functional.cross_entropy(answers.float(), right)
@@ -216,6 +216,7 @@ class VLMObjective(nn.Module):
         decoder = self.model.model.language_model
         pads = batch.prefix == self.model.config.video_token_id
         embedded = decoder.embed_tokens(batch.prefix)
+        seen = seen.flatten(1, 2).take_along_dim(batch.kept[..., None], 1)
         embedded = embedded.masked_scatter(pads[..., None], seen.to(embedded.dtype))
         asked = decoder.embed_tokens(batch.branches.flatten(1))
         length = batch.branches.shape[-1]
@@ -244,23 +245,27 @@ def named(prefix: str, losses: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}_{name}": loss for name, loss in losses.items()}
 
 
-def toys_looking(looking: Looking, truth: Truth) -> dict[str, Tensor]:
-    """Losses on where toys look: at themselves a step before, at what they did last, at all that is counted."""
-    steps, tokens = truth.kind.shape[1:]
-    at = torch.arange(steps, device=truth.kind.device).repeat_interleave(tokens)
-    there = truth.kind.flatten(1) < len(KINDS)
-    name = (truth.kind * len(COLOURS) + truth.colour).flatten(1).masked_fill(~there, IGNORED)
+def toys_looking(looking: Looking, truth: Truth, step_of: Int[Tensor, "videos visual"]) -> dict[str, Tensor]:
+    """Losses on where toys look: at themselves a step before, at what they did last, at all that is counted.
+
+    Args:
+        looking: Where they look.
+        truth: ``(videos, visual)``, of the visual tokens in the video.
+        step_of: Of each of these tokens.
+    """
+    there = truth.kind < len(KINDS)
+    name = (truth.kind * len(COLOURS) + truth.colour).masked_fill(~there, IGNORED)
     of = looking.lookers
     itself = (name[:, of, None] == name[:, None, :]) & there[:, of, None]
-    during, ended, begins = truth.during.flatten(1), truth.ended.flatten(1)[:, of], truth.begins.flatten(1)
-    last = (ended[:, :, None] == during[:, None, :]) & (ended >= 0)[:, :, None]
+    a_step_before = step_of[:, of, None] - 1 == step_of[:, None]
+    last = (truth.ended[:, of, None] == truth.during[:, None, :]) & (truth.ended[:, of, None] >= 0)
     losses = {
-        "following": RECALLING * looking_loss(looking.followed, itself & (at[of, None] - 1 == at)),
+        "following": RECALLING * looking_loss(looking.followed, itself & a_step_before),
         "recalling": RECALLING * looking_loss(looking.recalled, last),
     }
-    so_far = itself & (at[of, None] >= at)
+    so_far = itself & (step_of[:, of, None] >= step_of[:, None])
     for action, told in looking.counted:
-        counted = so_far & (begins == ACTIONS.index(action))[:, None]
+        counted = so_far & (truth.begins == ACTIONS.index(action))[:, None]
         right = torch.cat([NOTHING * there[:, of, None], counted], dim=-1)
         evenly = -(right * told.clamp(min=-20.0)).sum() / right.sum().clamp(min=1)
         losses["counting"] = losses.get("counting", 0.0) + COUNTING / len(looking.counted) * evenly

@@ -22,17 +22,16 @@ class VLMStage(Stage):
     max_length: int = 16
     questions: int = 32
     """Per video."""
-    spread: int = 0
-    """Positions are spread over up to so many, with gaps between steps, as if the video were that long; 0: as they
-    come."""
+    thinned: float = 0.0
+    """Share of the tokens that is left out among those that show no toy (``videos`` only)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_span("length")
         if self.questions < 1:
             raise ConfigError(f"stage {self.name}: questions is {self.questions}, expected 1 or more")
-        if self.spread < 0:
-            raise ConfigError(f"stage {self.name}: spread is {self.spread}, expected 0 or more positions")
+        if not 0 <= self.thinned <= 1:
+            raise ConfigError(f"stage {self.name}: thinned is {self.thinned}, expected a share from 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,7 +51,7 @@ class VLMRun(MuonRun):
             batch_size=stage.batch_size,
             steps=(stage.min_length, stage.max_length),
             questions=stage.questions,
-            spread=stage.spread,
+            thinned=stage.thinned,
             file_share=stage.file_share,
             split=split,
         )
