@@ -136,7 +136,7 @@ class Clips(Dataset[Batch]):
             targets=empty[:, :, None],
             seen=empty,
             starts=empty,
-            points=empty[:, :, None].bool(),
+            points=torch.zeros(1, 0, 0, dtype=torch.bool),
         )
 
 

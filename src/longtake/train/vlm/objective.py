@@ -25,7 +25,9 @@ SEEN_HEADS = ("kind", "colour", "action", "offset", "region")
 BEGUN_HEADS = ("begins",)
 """After the first layer: what it takes to tell one long jump from two."""
 DONE_HEADS = ("kind", "action", "before", "counts", "visits", "region", "done")
-LOOKING, RECALLING, COUNTING = 1.0, 0.3, 1.0
+LATE_HEADS = ("before", "counts")
+"""A layer later: what has to be found far back."""
+LOOKING, RECALLING, COUNTING = 1.0, 1.0, 1.0
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
 NOTHING = 4.0
 """What a head that counts gives to the video's first token, if each thing counted gets 1: shares then grow evenly."""
@@ -55,7 +57,7 @@ class Looking:
     followed: list[Float[Tensor, "videos looking visual"]] = field(default_factory=list)
     """The same for visual tokens, in the first layer."""
     recalled: list[Float[Tensor, "videos looking visual"]] = field(default_factory=list)
-    """In the layers between that one and the questions' first."""
+    """From the second layer to the questions' first."""
     counted: list[tuple[str, Float[Tensor, "videos looking 1+visual"]]] = field(default_factory=list)
     """In the last of those layers, with an action of ``HOW_OFTEN``; the video's first token before the visual ones."""
 
@@ -66,8 +68,10 @@ class Looking:
             self.asked += [self._from_questions(query, key, prefix, scale, head) for head in heads]
         if layer == 0:
             self.followed.append(self._from_toys(query, key, prefix, scale, 0)[..., 1:])
-        elif layer < self.listens_after:
-            self.recalled.append(self._from_toys(query, key, prefix, scale, 0)[..., 1:])
+        elif layer <= self.listens_after:
+            # there the first KV heads serve the questions
+            head = 0 if layer < self.listens_after else query.shape[1] - query.shape[1] // key.shape[1]
+            self.recalled.append(self._from_toys(query, key, prefix, scale, head)[..., 1:])
         if layer == self.listens_after - 1:
             heads = zip(HOW_OFTEN, range(query.shape[1])[-len(HOW_OFTEN) :], strict=False)
             self.counted += [(action, self._from_toys(query, key, prefix, scale, head)) for action, head in heads]
@@ -144,6 +148,7 @@ class VLMObjective(nn.Module):
         self.seen_heads = nn.Linear(config.dim, width(SEEN_HEADS))
         self.begun_heads = nn.Linear(config.dim, width(BEGUN_HEADS))
         self.done_heads = nn.Linear(config.dim, width(DONE_HEADS))
+        self.late_heads = nn.Linear(config.dim, width(LATE_HEADS))
         AttentionInterface.register("longtake-branched", branched)
         # transformers hands the borders of all steps at once to attentions with this word in their name
         AttentionInterface.register("longtake-steps-flash", step_by_step)
@@ -185,6 +190,7 @@ class VLMObjective(nn.Module):
         by_layer = (
             ("begun", self.begun_heads, BEGUN_HEADS),
             ("done", self.done_heads, DONE_HEADS),
+            ("late", self.late_heads, LATE_HEADS),
         )
         for (name, heads, names), told in zip(by_layer, between, strict=True):
             toys = told[:, : batch.prefix.shape[1]][pads].unflatten(0, (len(batch.prefix), -1))
@@ -225,7 +231,7 @@ class VLMObjective(nn.Module):
         between: list[Tensor] = []
         hooks = [
             decoder.layers[index].register_forward_hook(lambda _module, _inputs, output: between.append(output))
-            for index in (0, self.config.listens_after - 1)
+            for index in (0, self.config.listens_after - 1, min(self.config.listens_after, self.config.layers - 1))
         ]
         mask = _mask.set(branch_mask(batch.seen, batch.prefix.shape[1], length))
         try:
