@@ -98,6 +98,7 @@ def test_override_leaves_its_input_alone() -> None:
         ('name = "a', [], ["is not TOML", "Unterminated string"]),
         ('name = "a"', ["model.budget_tokens"], ["expected key=value"]),
         ('name = "a"', ["=3"], ["expected key=value"]),
+        ('name = "a"', ["rate=1", "rate=2"], ["rate is given twice, last as '2'"]),
         ('name = "a"', ["name.deeper=3"], ["name is a value, not a table"]),
         ('name = "a"', ["model.rat=3"], ["did you mean 'rate'"]),
     ],

@@ -393,3 +393,8 @@ def test_hub_id_that_does_not_exist_is_an_error_of_one_line(hub_address: str, tm
     done = find_in_new_process("nobody/nothing", hub_address, tmp_path / "home")
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("longtake.errors.CheckpointError: no model 'nobody/nothing'"), done.stderr
+
+
+def test_model_without_a_name_is_refused() -> None:
+    with pytest.raises(CheckpointError, match="the model's name is empty"):
+        hub.find("")

@@ -42,16 +42,20 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 def apply_overrides(tables: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """A copy of ``tables`` with ``a.b=value`` settings applied; values are TOML, anything else is taken as a string."""
     result = _copy_tables(tables)
+    given: set[str] = set()
     for override in overrides:
         dotted, equals, text = override.partition("=")
         keys = [key.strip() for key in dotted.split(".")]
         if not equals or not all(keys):
-            raise ConfigError(f"override {override!r}: expected key=value, for example --set train.steps=100")
+            raise ConfigError(f"override {override!r}: expected key=value, for example name=value or table.name=value")
         table = result
         for depth, key in enumerate(keys[:-1], 1):
             table = table.setdefault(key, {})
             if not isinstance(table, dict):
                 raise ConfigError(f"override {override!r}: {'.'.join(keys[:depth])} is a value, not a table")
+        if (name := ".".join(keys)) in given:
+            raise ConfigError(f"{name} is given twice, last as {text.strip()!r}; give it once")
+        given.add(name)
         table[keys[-1]] = _parse_value(text.strip())
     return result
 

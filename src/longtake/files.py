@@ -36,6 +36,18 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         raise ConfigError(f"cannot write {path}: {error.strerror or error}; choose another output") from error
 
 
+def check_savable(path: str | Path) -> None:
+    """``check_writable`` for a snapshot, which replaces what is there and so takes no device and no pipe.
+
+    Raises:
+        ConfigError: It cannot be written there.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ConfigError(f"cannot save a state as {path}: it is a device or a pipe; choose a file")
+    check_writable(path)
+
+
 def check_writable(path: str | Path) -> None:
     """Find out before the work whether ``write_whole`` will be able to write; leaves nothing behind.
 

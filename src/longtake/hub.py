@@ -154,6 +154,8 @@ def bundled() -> tuple[str, ...]:
 def find(name_or_path: str | Path) -> Path:
     """The checkpoint folder for a bundled name, a path or a hub id; only the last asks the network."""
     name = str(name_or_path)
+    if not name:
+        raise CheckpointError("the model's name is empty, expected a bundled name, a folder or a hub id")
     if name in bundled():
         return _bundled_root() / name
     folder = Path(name).expanduser()

@@ -252,18 +252,21 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         (["what\0now?"], r"question 1 contains '\x00', which is not text"),
         (["what\x1bnow?"], r"question 1 contains '\x1b'"),
         (["what? " * 200_000], "question 1 has 1200000 characters, expected at most 20000"),
-        (["is <|video_pad|> red?"], "contains '<|video_pad|>', which stands for pictures in Qwen3-VL; remove it"),
+        (
+            ["is <|video_pad|> red?"],
+            "'<|video_pad|>' stands for pictures in Qwen3-VL and cannot be part of what is asked",
+        ),
         ([QUESTION, "--choice", "red"], "got one --choice, expected two or more"),
         ([QUESTION, "--choice", "red", "--choice", ""], "choice 2 is empty"),
         ([QUESTION, "--choice", "red", "--choice", " Red "], "choice 'red' is given twice"),
-        ([QUESTION, "--choice", "a", "--choice", "<|image_pad|>"], "contains '<|image_pad|>'"),
+        ([QUESTION, "--choice", "a", "--choice", "<|image_pad|>"], "'<|image_pad|>' stands for pictures"),
         ([QUESTION, "--follow-up", "--choice", "a", "--choice", "b"], "use --choose-by generation"),
-        ([QUESTION, "--at", "-1"], "--at is -1, expected 0 or more seconds"),
+        ([QUESTION, "--at", "-1"], "--at is -1, expected a number of seconds, 0 or more"),
         ([QUESTION, "--at", "nan"], "--at is nan"),
         ([QUESTION, "--at", "0.2"], "asked about 0.2 s, there is nothing to answer about before 1 s"),
         ([QUESTION, "--at", "0"], "the first step is complete then); ask about 1 s or later"),
         ([QUESTION, "--at", "99"], "--at 99 lies beyond the end: street is 12 s long"),
-        ([QUESTION, "--at", "9", "--seconds", "4"], "--at 9 was not reached: reading stopped at 4 s"),
+        ([QUESTION, "--at", "9", "--seconds", "4"], "--at 9 lies beyond --seconds 4, where reading stops"),
         ([QUESTION, "--policy", "full", "--budget", "9"], "budget is given, but policy is full, for which it changes"),
         ([QUESTION, "--policy", "recency", "--select", "kv-head"], "select is given, but policy is recency"),
         ([QUESTION, "--set", "answer_chunks=3"], "answer_chunks is given, but answer is whole"),
@@ -293,6 +296,9 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         ([QUESTION, "--top-p", "1.5", "--temperature", "1"], "top_p is 1.5"),
         ([QUESTION, "--stop", ""], "a stop string is empty"),
         ([QUESTION, "--save", "/proc/none/state"], "cannot write /proc/none/state"),
+        ([QUESTION, "--save", "/dev/null"], "cannot save a state as /dev/null: it is a device or a pipe"),
+        ([QUESTION, "--set", "detailed=disk", "--set", "detailed_folder=/proc/x"], "cannot write /proc/x/page.kv"),
+        ([QUESTION, "--set", "budget=9", "--set", "budget=8"], "budget is given twice"),
         ([QUESTION, "--resume", "missing.state"], "no state file missing.state"),
     ],
 )
@@ -306,7 +312,13 @@ def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, arguments: list[s
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], [QUESTION, "--policy", "newest"], [QUESTION, "--budget", "many"], [QUESTION, "--choose-by", "dice"]],
+    [
+        [],
+        [QUESTION, "--policy", "newest"],
+        [QUESTION, "--budget", "many"],
+        [QUESTION, "--choose-by", "dice"],
+        [QUESTION, "--set", "budget=9", "--budget", "8"],
+    ],
 )
 def test_wrong_usage_exits_two(ask: Run, arguments: list[str]) -> None:
     result = ask(*arguments)
@@ -322,6 +334,20 @@ def test_source_without_video_is_told_in_one_line(command: Run, tiny_vlm: Path, 
     assert (result.status, result.out) == (1, "")
     assert result.err.count("\n") == 1
     assert not (tmp_path / "state").exists()
+
+
+def test_question_may_be_written_from_right_to_left(ask: Run) -> None:
+    assert ask("\u202bmah zeh?\u202c", "--json").status == 0
+
+
+def test_state_of_another_model_whose_settings_do_not_fit_is_told(
+    command: Run, film: Path, tiny_vlm: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    assert command("ask", film, QUESTION, "--model", tiny_vlm, "--save", state).status == 0
+    result = command("ask", film, QUESTION, "--model", "toybox-vlm", "--resume", state)
+    assert result.status == 1
+    assert f"was saved with model {tiny_vlm}" in result.err
 
 
 def test_source_that_is_missing_is_told_before_the_model_is_loaded(command: Run, tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_plain_safetensors_file_is_refused(tmp_path: Path) -> None:
     assert "not a longtake state" in refusal(tmp_path / "model.safetensors")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"\0" * 200, b"\xff" * 64, b'{"events": []}' * 20])
+@pytest.mark.parametrize("content", [b"hello", b"\0" * 200, b"\xff" * 64, b'{"events": []}' * 20])
 def test_foreign_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
     assert "not a state file" in refusal(tmp_path / "x")
@@ -255,7 +255,7 @@ def test_foreign_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def test_file_cut_short_anywhere_is_refused(saved: Path) -> None:
     whole = saved.read_bytes()
-    for length in range(0, len(whole), 7):
+    for length in range(7, len(whole), 7):
         saved.write_bytes(whole[:length])
         assert "damaged or cut short" in refusal(saved)
 
@@ -329,9 +329,23 @@ def test_interrupted_save_leaves_the_old_file(saved: Path, monkeypatch: pytest.M
     assert list(saved.parent.iterdir()) == [saved]
 
 
-def test_save_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StateError, match="cannot write state"):
-        save_state(tmp_path / "absent" / "s", example(), fingerprint="f", extra={})
+def test_save_makes_a_missing_folder(tmp_path: Path) -> None:
+    save_state(tmp_path / "absent" / "s", example(), fingerprint="f", extra={})
+    assert load_state(tmp_path / "absent" / "s", State, fingerprint="f")[0].text == example().text
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no /dev/full here")
+def test_device_is_never_replaced() -> None:
+    with pytest.raises(StateError, match="no ordinary file"):
+        save_state("/dev/full", example(), fingerprint="f", extra={})
+    assert Path("/dev/full").is_char_device()
+
+
+def test_folder_and_empty_file_are_told_apart_from_damage(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    for path, words in ((tmp_path, "is a folder"), (tmp_path / "empty", "is empty")):
+        with pytest.raises(StateError, match=words):
+            load_extra(path)
 
 
 def test_save_writes_through_a_link_for_the_owner_only(tmp_path: Path) -> None:

@@ -55,14 +55,17 @@ def ask(
     _check_usage(sampling, choice=choice, choose_by=choose_by)
     if blind and (save or resume):
         raise typer.BadParameter("--blind reads no video; leave --save and --resume out")
-    from longtake.cli.asking import Job, run
+    from longtake.cli.ask_job import Job, check
     from longtake.config import apply_overrides
 
+    overrides, config = apply_overrides({}, settings or []), _given(config)
+    if twice := sorted(overrides.keys() & config.keys()):
+        raise typer.BadParameter(f"{twice[0]} is given by --set and by an option of its own; give it once")
     job = Job(
         source=source,
         questions=tuple(questions),
         model=model,
-        options=apply_overrides({}, settings or []) | _given(config),
+        options=overrides | config,
         sampling=sampling,
         choices=tuple(choice or ()),
         choose_by=choose_by or "likelihood",
@@ -78,6 +81,9 @@ def ask(
         as_json=as_json,
         quiet=quiet,
     )
+    check(job)
+    from longtake.cli.asking import run  # loads torch and transformers: only for what can be answered
+
     raise typer.Exit(run(job))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import category
 
-from longtake.config import from_dict
 from longtake.errors import ConfigError
-from longtake.files import check_writable
-from longtake.methods.statekv_config import CHOICES, MOST, StateKVConfig
-from longtake.video import OnLag
-from longtake.video.address import parse_address
-from longtake.vlm.decode import Sampling
+from longtake.files import check_savable
+
+if TYPE_CHECKING:
+    from longtake.methods.statekv_config import StateKVConfig
+    from longtake.video import OnLag
 
 MAX_LETTERS = 20_000
 """Of a question: about as much as a model can take beside a video."""
@@ -57,16 +57,22 @@ def check(job: Job) -> None:
         _check_words(f"question {number}", question)
     _check_choices(job)
     _check_times(job)
-    if job.source != "-" and job.seconds != 0:
-        parse_address(job.source)
     if job.save is not None:
-        check_writable(job.save)
+        check_savable(job.save)
         if job.save.resolve() == Path(job.source).resolve():
             raise ConfigError(f"--save {job.save} is the source, which would be overwritten; choose another place")
+    if job.source != "-" and job.seconds != 0:
+        from longtake.video.address import parse_address  # after the rest: it loads the decoder
+
+        parse_address(job.source)
 
 
 def check_options(job: Job) -> None:
     """Raise ConfigError for options that no video-language model can take."""
+    from longtake.config import from_dict
+    from longtake.methods.statekv_config import MOST, StateKVConfig
+    from longtake.vlm.decode import Sampling
+
     if job.blind:
         raise ConfigError(
             "--blind goes with --choice and an MC-ViT model; a video-language model is asked with its video"
@@ -78,6 +84,8 @@ def check_options(job: Job) -> None:
 
 def check_used(job: Job, config: StateKVConfig) -> None:
     """Raise ConfigError for an option that changes nothing beside the others, the model's own settings included."""
+    from longtake.methods.statekv_config import CHOICES
+
     needs = {
         "select": ("policy", ("statekv",)),
         "sinks": ("policy", ("statekv",)),
@@ -111,7 +119,11 @@ def _check_choices(job: Job) -> None:
 def _check_times(job: Job) -> None:
     for name, value in (("--at", job.at), ("--seconds", job.seconds)):
         if value is not None and not 0 <= value < float("inf"):
-            raise ConfigError(f"{name} is {value:g}, expected 0 or more seconds")
+            raise ConfigError(f"{name} is {value:g}, expected a number of seconds, 0 or more")
+    if job.at is not None and job.seconds is not None and job.resume is None and job.at > job.seconds:
+        raise ConfigError(
+            f"--at {job.at:g} lies beyond --seconds {job.seconds:g}, where reading stops; give more seconds"
+        )
     if job.seconds == 0 and job.resume is None:
         raise ConfigError("--seconds 0 reads nothing, so there is nothing to ask about; it goes with --resume")
 
@@ -121,5 +133,7 @@ def _check_words(what: str, text: str) -> None:
         raise ConfigError(f"{what} is empty; put it in words")
     if len(text) > MAX_LETTERS:
         raise ConfigError(f"{what} has {len(text)} characters, expected at most {MAX_LETTERS}; ask for less at once")
-    if odd := [letter for letter in text if not letter.isprintable() and letter not in "\n\t"]:
+    # marks of the direction of writing (Cf) come with pasted Arabic or Hebrew
+    odd = [letter for letter in text if not (letter.isprintable() or letter in "\n\t" or category(letter) == "Cf")]
+    if odd:
         raise ConfigError(f"{what} contains {odd[0]!r}, which is not text; remove it")

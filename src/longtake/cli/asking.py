@@ -8,7 +8,7 @@ from typing import Any
 
 from longtake.cli import choosing
 from longtake.cli.answers import INCOMPLETE, JsonLines, Shown, Text, trimmed
-from longtake.cli.ask_job import Job, check, check_options, check_used
+from longtake.cli.ask_job import Job, check_options, check_used
 from longtake.cli.reading import Reading, can_answer, lasting, read, stopped
 from longtake.cli.sources import short_name
 from longtake.cli.terminal import StatusLine, summary
@@ -29,13 +29,12 @@ def run(job: Job) -> int:
     """Read and answer; the exit status."""
     status = StatusLine(shown=not job.quiet)
     notes = read_notes(job.resume) if job.resume else {}
-    check(job)
-    name = job.model or notes.get("model", DEFAULT_MODEL)
+    name = notes.get("model", DEFAULT_MODEL) if job.model is None else job.model
     if choosing.is_meant(name):
         return choosing.run(job, name, status)
     check_options(job)
     remote = {"trust_remote_code": True} if job.trust_remote_code else {}
-    model: Any = load(name, **{**(notes.get("config") or {}), **job.options, **remote})
+    model: Any = _load(job, name, notes, remote)
     _check_questions(job, model, name)
     check_used(job, model.config)
     _tell_limits(job, model, status)
@@ -68,6 +67,19 @@ def run(job: Job) -> int:
     if isinstance(failure, KeyboardInterrupt):
         raise failure
     return int(broken)
+
+
+def _load(job: Job, name: str, notes: Mapping[str, Any], remote: Mapping[str, Any]) -> Any:
+    """The model as the state was made with it, but for what is asked for now."""
+    try:
+        return load(name, **{**(notes.get("config") or {}), **job.options, **remote})
+    except ConfigError as error:
+        if notes.get("model", lasting(name)) != lasting(name):
+            raise StateError(
+                f"{job.resume} was saved with model {notes['model']}, and {name} cannot take its settings ({error}); "
+                "leave --model out, or start anew without --resume"
+            ) from error
+        raise
 
 
 def _tell_limits(job: Job, model: Any, status: StatusLine) -> None:

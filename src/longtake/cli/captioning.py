@@ -14,7 +14,7 @@ from longtake.cli.terminal import StatusLine, summary
 from longtake.config import apply_overrides
 from longtake.errors import ConfigError, LongtakeError, StateError
 from longtake.eval.timeline import Filmstrip, check_picture, draw_timeline
-from longtake.files import check_writable
+from longtake.files import check_savable
 from longtake.hub import load
 from longtake.language.formats import ONE_VIDEO_FORMATS, Format
 from longtake.protocol import StreamModel
@@ -133,7 +133,7 @@ def _check(job: Job, outputs: Outputs) -> None:
         if len(job.videos) > 1:
             raise ConfigError(f"{to} holds one video, got {len(job.videos)}; write json or jsonl, or run one by one")
     if job.save is not None:
-        check_writable(job.save)
+        check_savable(job.save)
     if job.timeline is not None:
         check_picture(job.timeline)
 

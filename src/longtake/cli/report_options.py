@@ -13,7 +13,7 @@ from longtake.files import write_whole
 
 Output: TypeAlias = Annotated[Path, typer.Option("-o", "--output", help="Folder of the table, its picture and JSON.")]
 Model: TypeAlias = Annotated[str, typer.Option(help="A bundled name, a folder or a hub id.")]
-Videos: TypeAlias = Annotated[int, typer.Option(help="Unseen videos to ask about.")]
+Videos: TypeAlias = Annotated[int, typer.Option(min=1, help="Unseen videos to ask about.")]
 Seconds: TypeAlias = Annotated[str, typer.Option(help="Least and most seconds of a video.")]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Which videos.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")]

@@ -56,11 +56,11 @@ def watched(
     check_output(save, videos.values())
     from longtake.cli.seeing import Watch, check_seconds
     from longtake.config import apply_overrides
-    from longtake.files import check_writable
+    from longtake.files import check_savable
 
     check_seconds(seconds, resume)
     if save is not None:
-        check_writable(save)
+        check_savable(save)
     return Watch(
         videos=videos,
         model=model,

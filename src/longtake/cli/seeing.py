@@ -156,14 +156,16 @@ def warn_half_read(model: Any, texts: list[str], status: StatusLine) -> None:
 def check_seconds(seconds: float | None, resume: Path | None) -> None:
     """Raise ConfigError for a stretch of time that cannot be read."""
     if seconds is not None and not 0 <= seconds < float("inf"):
-        raise ConfigError(f"--seconds is {seconds:g}, expected 0 or more seconds")
+        raise ConfigError(f"--seconds is {seconds:g}, expected a number of seconds, 0 or more")
     if seconds == 0 and resume is None:
         raise ConfigError("--seconds 0 reads nothing, so there is nothing to tell; it goes with --resume")
 
 
 def _name(watch: Watch) -> str:
+    if watch.model is not None:
+        return watch.model
     notes = read_notes(watch.resume) if watch.resume else {}
-    return watch.model or notes.get("model") or DEFAULT_MODEL
+    return notes.get("model") or DEFAULT_MODEL
 
 
 def _reading(watch: Watch, video: str) -> Reading:

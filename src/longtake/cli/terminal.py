@@ -20,6 +20,11 @@ REDRAW_SECONDS = 0.1
 _CLEAR = "\r\x1b[2K"
 
 
+def on_one_line(text: str) -> str:
+    """Without what would move the cursor: file names may hold anything."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 class StatusLine:
     """Shown only where stderr is a terminal; messages go to stderr in any case."""
 
@@ -52,7 +57,7 @@ class StatusLine:
     def say(self, message: str) -> None:
         """A line on stderr."""
         self.clear()
-        print(f"longtake: {message}", file=sys.stderr, flush=True)
+        print(f"longtake: {on_one_line(message)}", file=sys.stderr, flush=True)
 
     def _make_room(self, record: logging.LogRecord) -> bool:
         self.clear()
@@ -80,7 +85,7 @@ def summary(progress: Progress, num_events: int | None = None) -> str:
 def _row(name: str, progress: Progress) -> Table:
     total = progress.total_seconds
     seen = clock(progress.seen_seconds) + (f" / {clock(total)}" if total else "")
-    cells: list[Text | ProgressBar] = [Text(name[:24], style="bold")] if name else []
+    cells: list[Text | ProgressBar] = [Text(on_one_line(name[:24]), style="bold")] if name else []
     cells.append(Text(seen))
     if total:
         cells.append(ProgressBar(total=total, completed=min(progress.seen_seconds, total), width=12))

@@ -17,12 +17,14 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
 from longtake.errors import ConfigError, StateError, UnsupportedRequest
+from longtake.files import check_writable
 from longtake.methods.statekv_answer import ROOM, Conversation
 from longtake.methods.statekv_bounded import BoundedPast
 from longtake.methods.statekv_caption import events_of
@@ -92,6 +94,8 @@ class StateKV:
             budget=config.budget, rule=rule, listens=config.policy == "statekv", per_query=config.per_query
         )
 
+        if config.detailed_folder is not None:
+            check_writable(Path(config.detailed_folder).expanduser() / "page.kv")  # hours before the first page is full
         self.holding = Holding(
             tier=tier_named(config.detailed, config.detailed_folder),
             limit_bytes=config.detailed_bytes,

@@ -118,7 +118,7 @@ def written(rows: Rows, folder: str | None) -> DiskRows:
     data = torch.stack([rows.keys, rows.values]).detach().cpu().contiguous()
     content = data.flatten().view(torch.uint8).numpy().data
     digest = _digest(content)
-    target = Path("(temporary folder)")
+    target = Path(folder or tempfile.gettempdir())
     try:
         # the name is new each time: two streams that see the same never share a file that one of them may delete
         target = _folder(folder) / f"page-{digest[:16]}-{secrets.token_hex(4)}.kv"
@@ -131,7 +131,8 @@ def written(rows: Rows, folder: str | None) -> DiskRows:
             unready.unlink(missing_ok=True)
     except OSError as error:
         raise CapacityError(
-            f"cannot write {target} of the detailed cache ({error.strerror}); nothing was lost: make room and go on"
+            f"cannot write the detailed cache to {target} ({error.strerror}); nothing was lost: make room there, or "
+            "give another detailed_folder, and go on"
         ) from error
     return DiskRows(
         path=str(target),

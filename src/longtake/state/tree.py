@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -104,14 +105,19 @@ def save_state(path: str | os.PathLike[str], state: object, *, fingerprint: str,
         raise StateError(f"extra of a state must be plain JSON: {error}") from error
     header["digest"] = _digest(header, tensors)
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise StateError(f"cannot write state {target}: it is no ordinary file; give the name of a file")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         save_file(tensors, temporary, metadata=header)
         _flush(temporary)
         temporary.replace(target)
         _flush(target.parent)
     except (OSError, SafetensorError) as error:
-        raise StateError(f"cannot write state {target}: {error}; nothing was changed") from error
+        raise StateError(
+            f"cannot write state {target}: {_reason(error)}; nothing was changed, choose another place for it"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -135,9 +141,7 @@ def load_state(
     except FileNotFoundError as error:
         raise StateError(f"no state file {path}; expected one written by --save or Session.save") from error
     except (OSError, SafetensorError) as error:
-        raise StateError(
-            f"{path} is not a state file, or is damaged or cut short ({error}); use another copy"
-        ) from error
+        raise _unreadable(path, error) from error
     if _digest(header, tensors) != header["digest"]:
         raise StateError(f"state {path} is damaged: its digest does not match its contents; use another copy")
     tree, extra = json.loads(header["tree"]), json.loads(header["extra"])
@@ -159,11 +163,26 @@ def load_extra(path: str | os.PathLike[str]) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise StateError(f"no state file {path}; expected one written by --save or Session.save") from error
     except (OSError, SafetensorError) as error:
-        raise StateError(
-            f"{path} is not a state file, or is damaged or cut short ({error}); use another copy"
-        ) from error
+        raise _unreadable(path, error) from error
     _check_version(path, header)
     return json.loads(header["extra"])
+
+
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> StateError:
+    place = Path(path)
+    if place.is_dir():
+        return StateError(f"{path} is a folder, expected a state file written by --save or Session.save")
+    if place.is_file() and not place.stat().st_size:
+        return StateError(f"{path} is empty, expected a state file written by --save or Session.save")
+    return StateError(f"{path} is not a state file, or is damaged or cut short ({_reason(error)}); use another copy")
+
+
+def _reason(error: Exception) -> str:
+    """What the system said; safetensors wraps it in words of its own."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return os.strerror(int(number[1])) if number else str(error).removeprefix("Error while deserializing header: ")
 
 
 def _check_version(path: object, header: dict[str, str]) -> None:

@@ -64,7 +64,10 @@ def parse_address(source: str | os.PathLike[str], *, live: bool | None = None) -
 
 
 def _stdin(text: str, *, live: bool) -> Address:
-    mode = os.fstat(0).st_mode
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError as error:
+        raise SourceError("-: standard input is closed; pipe a video into it, or name a file") from error
     # FFmpeg's "fd:" can seek, which an MP4 with its index at the end needs; a real pipe cannot.
     target = "fd:" if stat.S_ISREG(mode) else "pipe:0"
     return Address(text=text, kind="pipe", target=target, is_live=live)

@@ -158,7 +158,7 @@ class Family:
         """
         if found := [token for token in self._media_tokens() if token in text]:
             raise ConfigError(
-                f"the question contains {found[0]!r}, which stands for pictures in {self.name}; remove it"
+                f"{found[0]!r} stands for pictures in {self.name} and cannot be part of what is asked; remove it"
             )
         if not first:
             return self.words(self._ids(self._later_turn(text)), position=position)
