@@ -190,8 +190,6 @@ def test_any_setting_of_the_model_can_be_given(ask: Run) -> None:
     (given,) = told(ask(QUESTION, "--json", "--set", "budget=20", "--set", "select=layer"))
     (flagged,) = told(ask(QUESTION, "--json", "--budget", "20", "--select", "layer"))
     assert given == flagged
-    (both,) = told(ask(QUESTION, "--json", "--set", "budget=20", "--budget", "30"))
-    assert both["budget"] == 30
 
 
 def test_sampling_options_reach_the_decoder(ask: Run, session: lt.Session[Any]) -> None:
