@@ -37,6 +37,12 @@ Turn: TypeAlias = Callable[[Tensor, Tensor | int], Tensor]
 """``(keys, by) -> keys`` that lie ``by`` positions further on."""
 
 
+PEAKS = 4
+"""Keys in the summary of a chunk that stand for themselves."""
+EVERY = 1 << 40
+"""As a ``pool``: all chunks are candidates."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
     """How chunks are found."""
@@ -47,6 +53,10 @@ class Retrieval:
     """One choice for all KV heads of a layer; False: one per KV head."""
     pool: int = 128
     """So many candidates, by the mean key alone, are matched; all, while there are no more than that."""
+    last_only: bool = False
+    """Only the queries of the question's last token are matched, not those of all its tokens."""
+    are_keys: bool = False
+    """Every part of a summary is a key, to be turned where keys have to be; False: only the mean is."""
     num_recent: int = 4
     """So many of the newest chunks, and the first one, are always read."""
 
@@ -104,10 +114,32 @@ def highest_share(
     return (queries.clamp(max=0) @ least.mT + queries.clamp(min=0) @ greatest.mT).softmax(-1).sum(1)
 
 
+def mean_and_peaks(
+    keys: Float[Tensor, "layers kv_heads chunk head_dim"],
+) -> Float[Tensor, "layers kv_heads 5 head_dim"]:
+    """The mean, and the keys furthest from it as they are: where most of a chunk is alike, what matters is not."""
+    mean = keys.mean(2, keepdim=True)
+    apart = (keys - mean).norm(dim=-1)
+    found = apart.topk(min(PEAKS, keys.shape[2]), dim=2).indices
+    found = found[..., torch.arange(PEAKS, device=keys.device).clamp(max=found.shape[2] - 1)]  # of short chunks, again
+    return torch.cat([mean, keys.take_along_dim(found[..., None], 2)], dim=2)
+
+
+def peak_share(
+    queries: Float[Tensor, "kv_heads queries head_dim"],
+    summaries: Float[Tensor, "kv_heads parts chunks head_dim"],
+    lengths: Int[Tensor, " chunks"],
+) -> Float[Tensor, "kv_heads chunks"]:
+    """As ``expected_share``, of the attention to the peaks alone."""
+    scores = torch.einsum("hqd,hpcd->hqpc", queries, summaries[:, 1:])
+    return scores.logsumexp(2).softmax(-1).sum(1)
+
+
 RETRIEVALS: dict[str, Retrieval] = {
     "share": Retrieval(summarise=mean_and_spread, match=expected_share),
     "mean": Retrieval(summarise=mean_key, match=mean_score),
     "bounds": Retrieval(summarise=mean_and_bounds, match=highest_share),
+    "peaks": Retrieval(summarise=mean_and_peaks, match=peak_share, pool=EVERY, last_only=True, are_keys=True),
 }
 
 
@@ -162,7 +194,7 @@ def best_chunks(
     ``count`` chunks by their match, and those that are always read.
     """
     last = queries[:, :, -1].detach()  # a choice has no gradient, outside of inference mode too
-    queries = queries.detach().flatten(1, 2)
+    queries = last if retrieval.last_only else queries.detach().flatten(1, 2)
     total = sum(sheet.lengths.shape[0] for sheet in sheets)
     always = {0, *range(max(0, total - retrieval.num_recent), total)}
     lists = 1 if retrieval.per_layer else queries.shape[0]
@@ -171,7 +203,7 @@ def best_chunks(
     free = torch.ones(total, dtype=torch.bool, device=queries.device)
     free[list(always)] = False
     candidates = _candidates(sheets, layer, last, free, max(retrieval.pool, count), turn)
-    scores = _matched(sheets, layer, queries, candidates, retrieval.match, turn)
+    scores = _matched(sheets, layer, queries, candidates, retrieval, turn)
     scores = scores.sum(0, keepdim=True) if retrieval.per_layer else scores
     best = candidates[scores.topk(min(count, candidates.shape[0]), dim=-1).indices]
     chosen = cast("list[list[int]]", best.tolist())  # pyright: ignore[reportUnknownMemberType]
@@ -205,9 +237,14 @@ def _means(sheet: Sheet, layer: int, turn: Turn) -> Float[Tensor, "kv_heads chun
 
 
 def _matched(
-    sheets: list[Sheet], layer: int, queries: Tensor, candidates: Int[Tensor, " candidates"], match: Match, turn: Turn
+    sheets: list[Sheet],
+    layer: int,
+    queries: Tensor,
+    candidates: Int[Tensor, " candidates"],
+    retrieval: Retrieval,
+    turn: Turn,
 ) -> Float[Tensor, "kv_heads candidates"]:
-    """The mean key is turned where the keys have to be; what else is known of them is taken as it is.
+    """The mean key is turned where the keys have to be, and what else is a key; the rest is taken as it is.
 
     Candidates come in order, so each sheet has a stretch of them.
     """
@@ -221,8 +258,9 @@ def _matched(
             inside = candidates[start:stop] - first
             summaries = sheet.summary[layer].index_select(2, inside)
             if sheet.turns is not None:
-                means = turn(summaries[:, 0], sheet.turns[inside])
-                summaries = torch.cat([means[:, None], summaries[:, 1:]], dim=1)
+                keys = summaries.shape[1] if retrieval.are_keys else 1
+                turned = [turn(summaries[:, part], sheet.turns[inside])[:, None] for part in range(keys)]
+                summaries = torch.cat([*turned, summaries[:, keys:]], dim=1)
             picked.append(summaries)
             lengths.append(sheet.lengths[inside])
-    return match(queries, torch.cat(picked, dim=2).to(queries.dtype), torch.cat(lengths))
+    return retrieval.match(queries, torch.cat(picked, dim=2).to(queries.dtype), torch.cat(lengths))
