@@ -119,7 +119,7 @@ def mean_and_peaks(
 ) -> Float[Tensor, "layers kv_heads 5 head_dim"]:
     """The mean, and the keys furthest from it as they are: where most of a chunk is alike, what matters is not."""
     mean = keys.mean(2, keepdim=True)
-    apart = (keys - mean).norm(dim=-1)
+    apart = (keys - mean).square().sum(-1)
     found = apart.topk(min(PEAKS, keys.shape[2]), dim=2).indices
     found = found[..., torch.arange(PEAKS, device=keys.device).clamp(max=found.shape[2] - 1)]  # of short chunks, again
     return torch.cat([mean, keys.take_along_dim(found[..., None], 2)], dim=2)
