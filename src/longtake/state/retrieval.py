@@ -6,7 +6,7 @@ of the keys beside their mean, the attention that the whole chunk would receive 
 (``expected_share``).
 
 Time: one product of each chunk's mean key with the queries of the question's last token, where a model makes up its
-mind, finds ``pool`` candidates; all else looks at those only.
+mind, finds ``pool`` candidates; all else looks at those only. ``peaks`` takes all chunks for candidates.
 
 Source: docs/papers.md, StateKV ("bounded answering" is ours).
 """
