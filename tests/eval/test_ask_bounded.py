@@ -52,13 +52,13 @@ def test_summaries_made_anew_are_those_made_on_the_way(model: StateKV, data: Ask
     seen = read(Path(path), model)
     states = []
     with torch.inference_mode():
-        for name in ("share", "bounds"):
+        for name in ("peaks", "mean"):
             runner = StateKV(model.family, replace(model.config, answer="bounded", retrieve=name))
             state = runner.init_state()
             for segment in seen:
                 state = runner.advance(state, segment)
             states.append(state.kv.detailed)
-        made = resummarised(states[0], RETRIEVALS["bounds"].summarise)
+        made = resummarised(states[0], RETRIEVALS["mean"].summarise)
     assert made.pages
     assert made.recent
     assert (made.num_bytes, made.stored_bytes) == (states[1].num_bytes, states[1].stored_bytes)
@@ -67,11 +67,11 @@ def test_summaries_made_anew_are_those_made_on_the_way(model: StateKV, data: Ask
 
 
 def test_report_has_a_row_per_retrieval_and_a_column_per_number(model: StateKV, data: AskData) -> None:
-    found = run_ways(model, data, ways((2, 8), ("share", "mean")))
+    found = run_ways(model, data, ways((2, 8), ("peaks", "mean")))
     report = BoundedReport(found=found, blind=found[FULL].marks)
     text = markdown(report, "tiny")
     assert "| chunks found by | 2 | 8 |" in text
-    for row in ("share, per layer", "share, per KV head", "mean, per layer", "mean, per KV head"):
+    for row in ("peaks, per layer", "peaks, per KV head", "mean, per layer", "mean, per KV head"):
         assert f"| {row} | " in text
     assert len(report.to_dict()["ways"]) == len(found) == 10  # pyright: ignore[reportArgumentType]
     assert picture(report, "tiny").startswith(b"\x89PNG")

@@ -11,8 +11,11 @@ from tests.methods.statekv_models import QUESTION, answered, family, heard, segm
 
 from longtake.errors import ConfigError
 from longtake.methods.statekv_bounded import BoundedPast
-from longtake.state.pages import PAGE_CHUNKS
-from longtake.state.retrieval import RETRIEVALS, Retrieval, best_chunks, sheets_of
+from longtake.state import retrieval as retrieval_module
+from longtake.state.pages import PAGE_CHUNKS, Detailed, Summarise, added, chunk_page, moved
+from longtake.state.retrieval import NUM_PAGES, PEAKS, RETRIEVALS, Index, peaks
+from longtake.state.rows import Rows
+from longtake.vlm.horizon import turner
 
 LONG = PAGE_CHUNKS + 10
 """Segments: more than a page."""
@@ -25,7 +28,7 @@ def bounded(name: str = "qwen3-vl", **config: Any) -> Any:
 @pytest.mark.parametrize("per_layer", [True, False], ids=["per layer", "per head"])
 @pytest.mark.parametrize("name", ["qwen3-vl", "internvl3", "qwen2-vl"])
 def test_enough_chunks_match_the_whole_answer(name: str, per_layer: bool) -> None:
-    retrieval = replace(RETRIEVALS["share"], per_layer=per_layer)
+    retrieval = replace(RETRIEVALS["peaks"], per_layer=per_layer)
     model = bounded(name, double=name == "qwen3-vl", answer_chunks=100, retrieval=retrieval)
     state = watched(model, segments(model, 20))
     assert state.kv.carried.keys.shape[2] == 24 < state.kv.seen_tokens, "something was dropped"
@@ -47,8 +50,8 @@ def test_read_keys_are_first_newest_chosen_and_carried_each_once(policy: str) ->
         [page.rows.read(1, slice(None), 0, sum(page.lengths))[0] for page in kv.detailed.all_pages()], dim=1
     )
     (keys, _), hidden = past.choose(1, query, 0.25)
-    queries = (query * 0.25).unflatten(0, (2, -1))
-    (chunks,) = best_chunks(past.sheets, 1, queries, model.retrieval, model._turn, 3)
+    queries = query[:, -1].unflatten(0, (2, -1)) * 0.25
+    (chunks,) = past.index.best_chunks(1, queries, model.retrieval, 3)
     assert {0, *range(LONG - 3, LONG + 1)} < set(chunks)
     assert len(chunks) == 1 + 4 + 3
     lengths = [length for page in kv.detailed.all_pages() for length in page.lengths]
@@ -99,66 +102,114 @@ def test_cancelled_question_leaves_the_conversation_as_it_was() -> None:
     assert broken.answer("and then?").text == straight.answer("and then?").text
 
 
-def test_each_question_finds_its_own_chunks() -> None:
+def test_each_question_finds_its_own_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[torch.Tensor] = []
 
-    def noting(queries: torch.Tensor, summaries: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        asked.append(queries)
-        return RETRIEVALS["mean"].match(queries, summaries, lengths)
+    find = Index.best_chunks
 
-    model = bounded(answer_chunks=4, retrieval=replace(RETRIEVALS["mean"], match=noting))
+    def noting(index: Index, layer: int, queries: torch.Tensor, *more: Any) -> list[list[int]]:
+        asked.append(queries)
+        return find(index, layer, queries, *more)
+
+    monkeypatch.setattr(Index, "best_chunks", noting)
+    model = bounded(answer_chunks=4)
     answered(model, watched(model, segments(model, 20)), QUESTION, "and then?")
     assert len(asked) == 2 * family().num_layers, "once per layer and question, never for the answer's words"
 
 
-@pytest.mark.parametrize("retrieval", RETRIEVALS.values(), ids=RETRIEVALS)
-def test_every_retrieval_finds_the_chunk_that_receives_the_attention(retrieval: Retrieval) -> None:
-    """One chunk's keys are made to look like the queries; the others are noise."""
-    model = bounded(retrieval=retrieval)
-    state = watched(model, segments(model, 30))
-    target, layer = 11, 1
-    sheets = sheets_of(state.kv.detailed)
-    queries = 20 * sheets[0].summary[layer, :, 0, target][:, None].expand(-1, 5, -1)
+@pytest.mark.parametrize("count", [30, PAGE_CHUNKS * (NUM_PAGES + 3) + 9], ids=["recent", "pages"])
+@pytest.mark.parametrize("name", RETRIEVALS)
+def test_chunk_that_receives_the_attention_is_found(name: str, count: int) -> None:
+    """A few keys of one chunk point where the queries do; all others are noise."""
+    retrieval = RETRIEVALS[name]
+    noise = torch.Generator().manual_seed(0)
+    direction = 2 * torch.randn(16, generator=noise)
+    keys = [torch.randn(3, 2, 6 + number % 3, 16, generator=noise) / 2 for number in range(count)]
+    keys[11][:, :, 2:4] += direction
+    detailed = paged(keys, retrieval.summarise)
     for per_layer in (True, False):
         one = replace(retrieval, per_layer=per_layer)
-        for chunks in best_chunks(sheets, layer, queries[:, None], one, model._turn, 2):
+        for chunks in Index(detailed, unturned).best_chunks(1, direction.expand(2, 3, -1), one, 2):
             assert len(chunks) == 1 + 4 + 2
-        scores = retrieval.match(queries, sheets[0].summary[layer], sheets[0].lengths)
-        assert scores.shape == (2, 31)
-        assert bool(scores.isfinite().all())
-    keys = torch.randn(3, 2, 40, 8)
-    keys[:, :, 20:] += 5  # the second chunk
-    summaries = torch.stack([retrieval.summarise(part)[1] for part in (keys[:, :, :20], keys[:, :, 20:])], dim=2)
-    scores = retrieval.match(torch.ones(2, 3, 8), summaries, torch.tensor([20, 20]))
-    assert bool((scores[:, 1] > scores[:, 0]).all())
+            assert 11 in chunks
 
 
-def test_expected_share_is_exact_for_equal_keys() -> None:
-    """Without spread, the attention that a chunk receives follows from its mean and its length."""
-    retrieval = RETRIEVALS["share"]
-    means, lengths, queries = (
-        torch.randn(2, 6, 8).double(),
-        torch.tensor([3, 1, 4, 1, 5, 9]),
-        torch.randn(2, 7, 8).double(),
-    )
-    chunks = [means[:, number, None].expand(-1, int(length), -1) for number, length in enumerate(lengths)]
-    attention = (queries @ torch.cat(chunks, dim=1).mT).softmax(-1).sum(1)
-    expected = torch.stack([part.sum(1) for part in attention.split(lengths.tolist(), dim=1)], dim=1)
-    summaries = torch.stack([retrieval.summarise(chunk[None])[0] for chunk in chunks], dim=2)
-    torch.testing.assert_close(retrieval.match(queries, summaries, lengths), expected, atol=1e-12, rtol=0)
+@pytest.mark.parametrize("name", RETRIEVALS)
+def test_pages_found_by_their_outlines_are_nearly_as_good_as_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks whose keys drift slowly, as those of a video do: most of the best of all are found."""
+    retrieval = RETRIEVALS[name]
+    noise = torch.Generator().manual_seed(2)
+    drift = torch.randn(2, 2, 30 * PAGE_CHUNKS, 16, generator=noise).cumsum(2) / 8
+    keys = [
+        drift[:, :, number, None] + torch.randn(2, 2, 8, 16, generator=noise) / 4 for number in range(drift.shape[2])
+    ]
+    index = Index(paged(keys, retrieval.summarise), unturned)
+    monkeypatch.setattr(retrieval_module, "NUM_PAGES", 1000)
+    everywhere = Index(index.detailed, unturned)
+    assert index.outlines is not None
+    assert everywhere.outlines is None
+    common = 0
+    for _ in range(20):
+        queries = torch.randn(2, 2, 16, generator=noise)
+        (found,), (best,) = (one.best_chunks(0, queries, retrieval, 20) for one in (index, everywhere))
+        common += len(set(found) & set(best) - {0})
+    assert common > 0.9 * 20 * 24
 
 
-def test_pool_by_mean_key_keeps_the_best() -> None:
-    """With the mean score itself, a small pool finds what matching all finds."""
-    model = bounded(retrieval=RETRIEVALS["mean"])
-    sheets = sheets_of(watched(model, segments(model, LONG)).kv.detailed)
-    for layer in range(family().num_layers):
-        queries = torch.randn(2, 1, 1, 16)
-        narrow, wide = (
-            best_chunks(sheets, layer, queries, replace(RETRIEVALS["mean"], pool=pool, per_layer=False), model._turn, 5)
-            for pool in (12, 1000)
+@pytest.mark.parametrize("pages", [1, NUM_PAGES + 2], ids=["all looked at", "outlined"])
+@pytest.mark.parametrize("name", RETRIEVALS)
+def test_keys_that_lie_elsewhere_now_are_found_there(name: str, pages: int) -> None:
+    """Where keys are to be turned, the choice is that among keys which were turned before."""
+    retrieval, turn = RETRIEVALS[name], turner(family().model)
+    noise = torch.Generator().manual_seed(1)
+    keys = [torch.randn(2, 2, 4, 16, generator=noise) for _ in range(pages * PAGE_CHUNKS + 10)]
+    by = [7 if number < PAGE_CHUNKS // 2 else 3000 for number in range(len(keys))]
+    detailed = paged(keys, retrieval.summarise)
+    later = moved(detailed, lambda start: start, lambda start: by[start // 4])
+    queries = torch.randn(2, 2, 16, generator=noise)
+    found, still = (Index(one, turn).best_chunks(0, queries, retrieval, 5) for one in (later, detailed))
+    assert found != still
+    index = Index(later, turn)
+    shown = dict(index._looked_at(0, queries, 5))
+    for number, page in enumerate(later.pages):
+        first = index.firsts[number]
+        turned = torch.stack([turn(page.summary[:, :, at], by[first + at]) for at in range(PAGE_CHUNKS)], 2)
+        if first in shown:
+            torch.testing.assert_close(shown[first], turned[0], atol=1e-5, rtol=0)
+        if index.outlines is not None:
+            away = torch.cdist(index.outlines[:, :, number], turned.flatten(2, 3)).amin(-1)
+            assert float(away.max()) < 0.01, "each is one of the keys, where that lies now"
+
+
+def test_peaks_are_the_keys_furthest_from_the_mean() -> None:
+    alike = torch.zeros(1, 1, 9, 8)
+    alike[0, 0, [2, 7], [1, 3]] = torch.tensor([5.0, -4.0])
+    assert {5.0, -4.0} <= set(peaks(alike).flatten().tolist())
+    short = torch.randn(1, 2, 3, 8)
+    shown = peaks(short)
+    assert shown.shape == (1, 2, PEAKS, 8), "of a chunk with fewer keys some stand twice"
+    assert all({*shown[0, head, :, 0].tolist()} == {*short[0, head, :, 0].tolist()} for head in range(2))
+
+
+def paged(keys: list[torch.Tensor], summarise: Summarise) -> Detailed:
+    """A cache of these chunks."""
+    detailed, at = Detailed(), 0
+    for chunk in keys:
+        after = at + chunk.shape[2]
+        page = chunk_page(
+            Rows(keys=chunk, values=chunk),
+            summarise=summarise,
+            start=at,
+            next_position=after,
+            end_seconds=float(after),
+            first_place=at,
         )
-        assert narrow == wide
+        detailed, at = added(detailed, page), after
+    return detailed
+
+
+def unturned(keys: torch.Tensor, by: torch.Tensor | int) -> torch.Tensor:
+    raise AssertionError("nothing lies elsewhere")
 
 
 def test_tiers_read_the_same_chunks(tmp_path: Any) -> None:

@@ -15,8 +15,19 @@ from hypothesis import strategies as st
 from longtake.errors import CapacityError, StateError
 from longtake.state import pages as pages_module
 from longtake.state.disk import DiskRows, written
-from longtake.state.pages import PAGE_CHUNKS, Detailed, added, chunk_page, moved, runs, since, tier_named, until
-from longtake.state.retrieval import mean_key, sheets_of
+from longtake.state.pages import (
+    OUTLINE_KEYS,
+    PAGE_CHUNKS,
+    Detailed,
+    added,
+    chunk_page,
+    moved,
+    runs,
+    since,
+    tier_named,
+    until,
+)
+from longtake.state.retrieval import mean_key
 from longtake.state.rows import Rows, in_8_bits
 from longtake.state.tree import load_state, map_tensors, num_bytes, save_state
 
@@ -81,27 +92,32 @@ def test_size_is_what_counting_gives(tier: str) -> None:
         assert len(detailed.pages) == count // PAGE_CHUNKS
         if tier != "int8":
             summaries = count * LAYERS * HEADS * DIM * 4
-            assert detailed.stored_bytes == 2 * keys.nbytes + summaries
+            outlines = len(detailed.pages) * LAYERS * HEADS * OUTLINE_KEYS * (2 * DIM * 4 + 8)
+            assert detailed.stored_bytes == 2 * keys.nbytes + summaries + outlines
 
 
-def test_summaries_come_to_lie_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages_module, "SHELF_PAGES", 2)
-    detailed, keys = grown([1] * (PAGE_CHUNKS * 7 + 5))
-    sheets = sheets_of(detailed)
-    assert [sheet.lengths.shape[0] for sheet in sheets] == [4 * PAGE_CHUNKS, 2 * PAGE_CHUNKS, PAGE_CHUNKS, 5]
-    assert torch.equal(torch.cat([sheet.summary for sheet in sheets], dim=3)[:, :, 0], keys)
-    assert num_bytes(Holder(detailed=detailed)) == walked_bytes(detailed)
-    first, stop = PAGE_CHUNKS + 7, 6 * PAGE_CHUNKS - 3
-    part = sheets_of(since(until(detailed, float(stop)), first))
-    assert torch.equal(torch.cat([sheet.summary for sheet in part], dim=3)[:, :, 0], keys[:, :, first:stop])
+def test_outline_is_never_far_from_a_summary() -> None:
+    """Greedy spreading comes within twice the best radius; two clusters are both in it."""
+    detailed, keys = grown([1] * PAGE_CHUNKS)
+    (page,) = detailed.pages
+    assert page.outline is not None
+    assert page.outline.keys.shape == (LAYERS, HEADS, OUTLINE_KEYS, DIM)
+    origins = page.summary[:, :, :, 0].take_along_dim(page.outline.chunks[..., None], 2)
+    assert torch.equal(origins, page.outline.keys)
+    reach = torch.cdist(keys, page.outline.keys).amin(-1).amax(-1)
+    apart = torch.cdist(page.outline.keys, page.outline.keys) + 1e9 * torch.eye(OUTLINE_KEYS)
+    assert bool((reach <= apart.amin((-1, -2)) + 1e-5).all())
 
 
-def test_size_counts_summaries_of_dropped_pages_as_long_as_they_are_held() -> None:
-    detailed, _ = grown([1] * (PAGE_CHUNKS * 5 + 2))
-    rest = since(detailed, PAGE_CHUNKS * 3 + 9)
-    assert len(rest.pages) == 2
-    assert num_bytes(Holder(detailed=rest)) == rest.num_bytes == walked_bytes(rest)
-    assert rest.stored_bytes == walked_bytes(rest)
+def test_parts_of_a_page_keep_its_summaries() -> None:
+    detailed, keys = grown([1] * (PAGE_CHUNKS * 3 + 5))
+    first, stop = PAGE_CHUNKS + 7, 3 * PAGE_CHUNKS - 3
+    part = since(until(detailed, float(stop)), first)
+    assert torch.equal(
+        torch.cat([page.summary[:, :, :, 0] for page in part.all_pages()], dim=2), keys[:, :, first:stop]
+    )
+    assert num_bytes(Holder(detailed=part)) == part.num_bytes == walked_bytes(part)
+    assert part.stored_bytes == walked_bytes(part)
 
 
 def test_work_for_a_chunk_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +171,8 @@ def test_parts_of_a_stream_are_read_as_they_were(lengths: list[int], data: st.Da
         part = added(part, page)
     assert torch.equal(read(part)[:, : -more or None], keys[1, :, place : sum(lengths[:stop])])
     assert bool((read(part)[:, read(part).shape[1] - more :] == 7).all())
-    assert part.num_bytes == sum(page.num_bytes for page in part.all_pages())
+    outlines = 0 if part.outlines is None else part.outlines.nbytes
+    assert part.num_bytes == outlines + sum(page.num_bytes for page in part.all_pages())
 
 
 def test_moved_chunks_say_by_how_much_to_turn() -> None:

@@ -18,7 +18,7 @@ from transformers.cache_utils import Cache
 
 from longtake.methods.statekv_prefill import KVState, turned_pair
 from longtake.state.pages import Page, runs
-from longtake.state.retrieval import Retrieval, Turn, best_chunks, sheets_of
+from longtake.state.retrieval import Index, Retrieval, Turn
 from longtake.vlm.cache import Past, chosen_cache
 
 Span = tuple[Page, int, int, int]
@@ -33,8 +33,7 @@ class BoundedPast:
         self.kv, self.retrieval, self.num_chunks, self.turn = kv, retrieval, num_chunks, turn
         self.with_carried = with_carried
         self.pages = kv.detailed.all_pages()
-        self.firsts = list(itertools.accumulate((page.num_chunks for page in self.pages), initial=0))
-        self.sheets = sheets_of(kv.detailed)
+        self.index = Index(kv.detailed, turn)
 
     def cache(self, room: int) -> Cache:
         """A cache for a conversation that begins at that moment."""
@@ -49,9 +48,8 @@ class BoundedPast:
     ) -> tuple[Past, Bool[Tensor, "kv_heads past"] | None]:
         """Keys and values for a question, and which of them each KV head is not to see."""
         kv_heads = self.kv.carried.keys.shape[1]
-        queries = (query * scaling).unflatten(0, (kv_heads, -1))
-        queries = queries if queries.dtype == torch.float64 else queries.float()
-        lists = best_chunks(self.sheets, layer, queries, self.retrieval, self.turn, self.num_chunks)
+        queries = query[:, -1].unflatten(0, (kv_heads, -1)) * scaling
+        lists = self.index.best_chunks(layer, queries, self.retrieval, self.num_chunks)
         spans = [self._spans(chunks) for chunks in lists]
         keys, values, hidden = self._read(layer, spans)
         if self.with_carried:
@@ -63,9 +61,9 @@ class BoundedPast:
         return (keys, values), hidden if hidden.any() else None
 
     def _spans(self, chunks: list[int]) -> list[Span]:
-        found: list[Span] = []
-        for number, group in itertools.groupby(chunks, lambda chunk: bisect.bisect_right(self.firsts, chunk) - 1):
-            page, first = self.pages[number], self.firsts[number]
+        found, firsts = list[Span](), self.index.firsts
+        for number, group in itertools.groupby(chunks, lambda chunk: bisect.bisect_right(firsts, chunk) - 1):
+            page, first = self.pages[number], firsts[number]
             found += [(page, *run) for run in runs(page, [chunk - first for chunk in group])]
         return found
 

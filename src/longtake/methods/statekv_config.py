@@ -81,7 +81,7 @@ class StateKVConfig:
     """Read all of it, or per layer the chunks that fit the question best, and the carried keys."""
     answer_chunks: int = 32
     """``bounded``: so many, beside the first chunk and the newest four."""
-    retrieve: Literal["share", "mean", "bounds", "peaks"] = "share"
+    retrieve: Literal["peaks", "mean"] = "peaks"
     """``bounded``: how well a chunk fits, by ``longtake.state.retrieval.RETRIEVALS``."""
 
     def __post_init__(self) -> None:

@@ -2,8 +2,8 @@
 
 A chunk comes as a page of its own. Whenever there are ``PAGE_CHUNKS`` of those they are joined, once, into one page. So
 what a chunk costs does not depend on how many there were, and sizes are kept rather than counted. A page never changes;
-where tokens are no longer read, or lie elsewhere than where they were written, its tables say so. Summaries of chunks
-lie together on shelves of 1, 2, 4 ... pages, so that looking through them takes few steps.
+where tokens are no longer read, or lie elsewhere than where they were written, its tables say so. Beside its rows it
+has a summary of each chunk's keys, and an outline of the summaries, by which ``longtake.state.retrieval`` finds chunks.
 
 Growth: with every token, up to the limit that ``added`` is given; in memory, or on disk but for the summaries.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from longtake.errors import CapacityError
@@ -25,13 +25,22 @@ from longtake.state.disk import DiskRows, written
 from longtake.state.rows import Int8Rows, Rows, in_8_bits, joined
 
 PAGE_CHUNKS = 64
-SHELF_PAGES = 2
-"""So many shelves of one size become one of the next."""
+OUTLINE_KEYS = 16
+"""Keys in the outline of a page, in each layer and KV head."""
 
 Summarise: TypeAlias = Callable[
     [Float[Tensor, "layers kv_heads chunk head_dim"]], Float[Tensor, "layers kv_heads parts head_dim"]
 ]
-"""What is kept of a chunk's keys to find it by; the first part is a typical key."""
+"""Keys that stand for those of a chunk, to find it by."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outline:
+    """Keys that stand for the summaries of a page: of any of those, one here is not far."""
+
+    keys: Float[Tensor, "layers kv_heads outlined head_dim"]
+    chunks: Int[Tensor, "layers kv_heads outlined"]
+    """Of the page, from which they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,8 +48,10 @@ class Page:
     """Consecutive chunks. Its tables have one entry per chunk."""
 
     rows: Rows | Int8Rows | DiskRows
-    shelf: Float[Tensor, "layers kv_heads parts shelved head_dim"]
-    """Summaries of the chunks, from ``shelf_first`` on, and of those of neighbouring pages."""
+    summaries: Float[Tensor, "layers kv_heads joined parts head_dim"]
+    """Of each chunk that was joined."""
+    outline: Outline | None = None
+    """None as long as the page is one chunk that waits for others."""
     lengths: tuple[int, ...]
     """Tokens."""
     starts: tuple[int, ...]
@@ -55,22 +66,29 @@ class Page:
     """Number of the first chunk's first token in the stream."""
     skipped_tokens: int = 0
     """Tokens of ``rows`` before the first chunk that is read."""
-    shelf_first: int = 0
+    skipped_chunks: int = 0
+    """Chunks of ``summaries`` before it."""
 
     @property
-    def summary(self) -> Float[Tensor, "layers kv_heads parts chunks head_dim"]:
-        """Summaries of its own chunks."""
-        return self.shelf[:, :, :, self.shelf_first : self.shelf_first + self.num_chunks]
+    def summary(self) -> Float[Tensor, "layers kv_heads chunks parts head_dim"]:
+        """Of the chunks that are read."""
+        return self.summaries[:, :, self.skipped_chunks : self.skipped_chunks + self.num_chunks]
 
     @property
     def num_bytes(self) -> int:
         """Memory."""
-        return self.rows.num_bytes + self.summary.nbytes
+        return self.rows.num_bytes + self.found_by_bytes
 
     @property
     def stored_bytes(self) -> int:
         """Memory and disk."""
-        return self.rows.stored_bytes + self.summary.nbytes
+        return self.rows.stored_bytes + self.found_by_bytes
+
+    @property
+    def found_by_bytes(self) -> int:
+        """Memory of what chunks are found by."""
+        outline = self.outline.keys.nbytes + self.outline.chunks.nbytes if self.outline else 0
+        return self.summaries.nbytes + outline
 
     @property
     def num_chunks(self) -> int:
@@ -92,7 +110,7 @@ class Page:
             end_seconds=self.end_seconds[first:stop],
             first_place=self.first_place + gone,
             skipped_tokens=self.skipped_tokens + gone,
-            shelf_first=self.shelf_first + first,
+            skipped_chunks=self.skipped_chunks + first,
         )
 
 
@@ -103,6 +121,8 @@ class Detailed:
     pages: tuple[Page, ...] = ()
     recent: tuple[Page, ...] = ()
     """Of one chunk each, fewer than ``PAGE_CHUNKS``."""
+    outlines: Float[Tensor, "layers kv_heads pages outlined head_dim"] | None = None
+    """Of all ``pages`` together: made when one is full, so that a question need not."""
     page_bytes: int = 0
     """Memory of ``pages``."""
     page_stored_bytes: int = 0
@@ -111,12 +131,16 @@ class Detailed:
     @property
     def num_bytes(self) -> int:
         """Memory; ``longtake.state.tree.num_bytes`` takes it from here instead of walking through the pages."""
-        return self.page_bytes + sum(page.num_bytes for page in self.recent)
+        return self.page_bytes + self._outline_bytes + sum(page.num_bytes for page in self.recent)
 
     @property
     def stored_bytes(self) -> int:
         """Memory and disk."""
-        return self.page_stored_bytes + sum(page.stored_bytes for page in self.recent)
+        return self.page_stored_bytes + self._outline_bytes + sum(page.stored_bytes for page in self.recent)
+
+    @property
+    def _outline_bytes(self) -> int:
+        return 0 if self.outlines is None else self.outlines.nbytes
 
     @property
     def num_chunks(self) -> int:
@@ -176,7 +200,7 @@ def chunk_page(
     """A page of one chunk."""
     return Page(
         rows=tier.pack(rows),
-        shelf=summarise(rows.keys)[:, :, :, None],
+        summaries=summarise(rows.keys)[:, :, None],
         lengths=(rows.keys.shape[2],),
         starts=(start,),
         next_positions=(next_position,),
@@ -203,7 +227,8 @@ def added(detailed: Detailed, page: Page, *, tier: Tier = MEMORY, limit_bytes: i
         return replace(detailed, recent=recent)
     full = _put_away(_one_page(recent), tier)
     return Detailed(
-        pages=_shelved((*detailed.pages, full)),
+        pages=(*detailed.pages, full),
+        outlines=_outlines(detailed.outlines, [full]),
         page_bytes=detailed.page_bytes + full.num_bytes,
         page_stored_bytes=detailed.page_stored_bytes + full.stored_bytes,
     )
@@ -264,19 +289,32 @@ def resummarised(detailed: Detailed, summarise: Summarise) -> Detailed:
     def anew(page: Page) -> Page:
         parts: list[Tensor] = []
         for first, stop in itertools.pairwise(page.borders()):
-            layers = [page.rows.read(layer, slice(None), first, stop)[0] for layer in range(page.shelf.shape[0])]
+            layers = [page.rows.read(layer, slice(None), first, stop)[0] for layer in range(page.summaries.shape[0])]
             parts.append(summarise(torch.stack(layers)))
-        return replace(page, shelf=torch.stack(parts, dim=3), shelf_first=0)
+        summaries = torch.stack(parts, dim=2)
+        outline = outlined(summaries) if page.outline else None
+        return replace(page, summaries=summaries, outline=outline, skipped_chunks=0)
 
-    pages: tuple[Page, ...] = ()
-    for page in detailed.pages:
-        pages = _shelved((*pages, anew(page)))
-    return Detailed(
-        pages=pages,
-        recent=tuple(map(anew, detailed.recent)),
-        page_bytes=sum(page.num_bytes for page in pages),
-        page_stored_bytes=sum(page.stored_bytes for page in pages),
-    )
+    return _of_pages([anew(page) for page in detailed.all_pages()])
+
+
+def outlined(summaries: Float[Tensor, "layers kv_heads chunks parts head_dim"]) -> Outline:
+    """Keys of all chunks' summaries, spread out as far as can be: the first, then always the one furthest from those.
+
+    Source: docs/papers.md, MC-ViT's coreset (equations 6 and 7).
+    """
+    keys = summaries.flatten(2, 3).float()
+    if not keys.shape[2]:
+        nothing = summaries.new_zeros(*summaries.shape[:2], 0, summaries.shape[-1])
+        return Outline(keys=nothing, chunks=nothing[..., 0].long())
+    found = torch.zeros(*keys.shape[:2], OUTLINE_KEYS, dtype=torch.int64, device=keys.device)
+    away = torch.full(keys.shape[:3], torch.inf, dtype=keys.dtype, device=keys.device)
+    for number in range(1, OUTLINE_KEYS):
+        newest = keys.take_along_dim(found[:, :, number - 1, None, None], 2)
+        away = torch.minimum(away, (keys - newest).square().sum(-1))
+        found[:, :, number] = away.argmax(-1)
+    spread = summaries.flatten(2, 3).take_along_dim(found[..., None], 2)
+    return Outline(keys=spread, chunks=found // summaries.shape[3])
 
 
 def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
@@ -291,22 +329,6 @@ def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int
     return found
 
 
-def _shelved(pages: tuple[Page, ...]) -> tuple[Page, ...]:
-    """The summaries of the last 2, 4 ... pages on one shelf whenever there are so many more."""
-    size = 1
-    while not len(pages) % (size * SHELF_PAGES):
-        size *= SHELF_PAGES
-    if size == 1:
-        return pages
-    last = pages[-size:]
-    shelf = torch.cat([page.summary for page in last], dim=3)
-    firsts = itertools.accumulate((page.num_chunks for page in last), initial=0)
-    return (
-        *pages[:-size],
-        *(replace(page, shelf=shelf, shelf_first=at) for page, at in zip(last, firsts, strict=False)),
-    )
-
-
 def _put_away(page: Page, tier: Tier) -> Page:
     assert not isinstance(page.rows, DiskRows), "put away already"
     return replace(page, rows=tier.put_away(page.rows))
@@ -314,26 +336,29 @@ def _put_away(page: Page, tier: Tier) -> Page:
 
 def _of_pages(pages: list[Page]) -> Detailed:
     """Those of one chunk at the end are the recent ones."""
-    count = len(pages)
-    while count and len(pages) - count < PAGE_CHUNKS - 1 and pages[count - 1].shelf.shape[3] == 1:
-        count -= 1
-    full = pages[:count]
-    # a shelf counts whole: it keeps the summaries of pages beside these alive that are gone
-    shelves = sum({id(page.shelf): page.shelf.nbytes for page in full}.values())
+    full = [page for page in pages if page.outline]
     return Detailed(
         pages=tuple(full),
-        recent=tuple(pages[count:]),
-        page_bytes=sum(page.rows.num_bytes for page in full) + shelves,
-        page_stored_bytes=sum(page.rows.stored_bytes for page in full) + shelves,
+        recent=tuple(page for page in pages if not page.outline),
+        outlines=_outlines(None, full),
+        page_bytes=sum(page.num_bytes for page in full),
+        page_stored_bytes=sum(page.stored_bytes for page in full),
     )
+
+
+def _outlines(before: Tensor | None, pages: Sequence[Page]) -> Tensor | None:
+    more = [page.outline.keys[:, :, None] for page in pages if page.outline]
+    return torch.cat([*([] if before is None else [before]), *more], dim=2) if more else before
 
 
 def _one_page(recent: tuple[Page, ...]) -> Page:
     rows = [page.rows for page in recent]
     whole, small = [one for one in rows if isinstance(one, Rows)], [one for one in rows if isinstance(one, Int8Rows)]
+    summaries = torch.cat([page.summary for page in recent], dim=2)
     return Page(
         rows=joined(whole or small),
-        shelf=torch.cat([page.shelf for page in recent], dim=3),
+        summaries=summaries,
+        outline=outlined(summaries),
         lengths=tuple(page.lengths[0] for page in recent),
         starts=tuple(page.starts[0] for page in recent),
         next_positions=tuple(page.next_positions[0] for page in recent),
