@@ -81,13 +81,13 @@ def _print(study: Study, rows: Mapping[str, Mapping[str, float]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from longtake.train.study import SCORES
+    from longtake.train.study import shown
 
-    shown = Table(title=f"{study.title} ({study.source})", box=None, pad_edge=False)
-    shown.add_column("")
-    for head in SCORES.values():
-        shown.add_column(head, justify="right", no_wrap=True)
+    grid = Table(title=f"{study.title} ({study.source})", box=None, pad_edge=False)
+    grid.add_column("")
+    for head in study.columns.values():
+        grid.add_column(head, justify="right", no_wrap=True)
     for row in study.rows:
         scores = rows.get(row.name)
-        shown.add_row(row.name, *(f"{scores[key]:.3f}" for key in SCORES) if scores else ("not run",))
-    Console().print(shown, markup=False)
+        grid.add_row(row.name, *(f"{value:.3f}" for value in shown(study, scores).values()) if scores else ("not run",))
+    Console().print(grid, markup=False)

@@ -12,6 +12,7 @@ tensor on pages of its own that go back when it is freed.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -97,6 +98,16 @@ def measured(shapes: Shapes, variant: Variant) -> dict[str, Any]:
         flops = counted(lambda: take_in_video(model, shapes))
     weights = sum(p.nbytes for p in model.parameters())
     return {"flops": flops, "peak_bytes": memory.peak_bytes, "grown_bytes": grown, "weight_bytes": weights}
+
+
+def watching_cost(model: MCViT, num_frames: int) -> tuple[int, int]:
+    """Operations, and most bytes of tensors at once, while one video of so many frames is taken in."""
+    size = model.config.encoder.tubelet.size
+    frames = torch.zeros(1, num_frames, 3, size, size, dtype=torch.uint8, device=model.encoder.norm.weight.device)
+    model = copy.deepcopy(model).requires_grad_(False)  # the counter follows modules by gradients
+    with torch.no_grad(), TensorMemory() as memory:
+        flops = counted(lambda: model.watch(frames))
+    return flops, memory.peak_bytes
 
 
 def counted(run: Callable[[], object]) -> int:

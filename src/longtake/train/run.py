@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,6 +19,8 @@ from longtake.train.vlm.recipe import VLMRecipe
 
 RECIPES: dict[str, type[Recipe]] = {"sts": STSRecipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
 """By ``method``; a recipe that names none is one of STS."""
+VALID = "valid_"
+"""What the names of scores begin with in a run's metrics."""
 
 
 def read_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
@@ -26,11 +29,15 @@ def read_recipe(path: Path, overrides: Iterable[str] = ()) -> Recipe:
     Raises:
         ConfigError: The file is missing or is not TOML, the method or a key is unknown, a value has another type.
     """
-    tables = apply_overrides(read_toml(path), overrides)
+    return recipe_from(apply_overrides(read_toml(path), overrides), where=path.name)
+
+
+def recipe_from(tables: Mapping[str, Any], *, where: str) -> Recipe:
+    """A recipe of the method that it names. Raises ConfigError as ``read_recipe``."""
     method = tables.get("method", "sts")
     if method not in RECIPES:
-        raise ConfigError(f"{path.name}: method is {method!r}; {suggest(str(method), RECIPES)}")
-    return from_dict(RECIPES[method], tables, where=path.name)
+        raise ConfigError(f"{where}: method is {method!r}; {suggest(str(method), RECIPES)}")
+    return from_dict(RECIPES[method], tables, where=where)
 
 
 def train(
@@ -67,7 +74,7 @@ def train(
     for progress in run.steps(first):
         if progress.step % recipe.evaluate_every == 0 or progress.step == progress.total_steps:
             if progress.tells:
-                found = {f"valid_{name}": value for name, value in run.scores(stages[progress.stage]).items()}
+                found = {f"{VALID}{name}": value for name, value in run.scores(stages[progress.stage]).items()}
                 run.log.add(step=progress.step, stage=progress.stage, **found)
             run.export(folder / "model")
         yield progress

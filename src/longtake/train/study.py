@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from longtake.config import from_dict, merged
+from longtake.config import merged
 from longtake.errors import ConfigError
 from longtake.files import write_whole
 from longtake.train.log import MetricsLog
 from longtake.train.loop import TrainProgress
-from longtake.train.run import train
-from longtake.train.sts_recipe import STSRecipe
-from longtake.train.sts_run import model_config
+from longtake.train.recipe import Recipe
+from longtake.train.run import VALID, build_run, recipe_from, train
+from longtake.train.study_picture import picture
 
 SCORES = {
     "cider": "CIDEr",
@@ -31,7 +31,7 @@ SCORES = {
     "memory_first_back": "first/back",
     "memory_count": "counts",
 }
-"""Scores of a study's table by their names in ``longtake.eval.captions.caption_scores``, and their column heads."""
+"""Columns of a study of captions: scores by their names in ``longtake.eval.captions.caption_scores``, and heads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,10 @@ class StudyRow:
     name: str
     recipe: dict[str, Any] = field(default_factory=dict)
     """Where it differs from the study's recipe."""
+    line: str = ""
+    """In the picture, rows of one line are joined."""
+    at: float = 0.0
+    """Where on that line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +57,26 @@ class Study:
     """The paper's table that this is in kind."""
     recipe: dict[str, Any]
     rows: tuple[StudyRow, ...]
+    columns: dict[str, str] = field(default_factory=lambda: dict(SCORES))
+    """Names of the run's scores, and their heads."""
+    along: str = ""
+    """What the heads that are numbers, or the rows' ``at``, are of; the picture then has lines instead of bars."""
+    costs: dict[str, str] = field(default_factory=dict)
+    """Other scores that the lines are drawn over too: their names without ``_HEAD``, and what they are."""
 
     def __post_init__(self) -> None:
         names = [slug(row.name) for row in self.rows]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"study {self.name} has the rows {names}, expected one or more with different names")
 
-    def recipe_of(self, row: StudyRow) -> STSRecipe:
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Heads that are numbers, with the names of their columns."""
+        return {head: name for name, head in self.columns.items() if head.isdecimal()}
+
+    def recipe_of(self, row: StudyRow) -> Recipe:
         fields = merged({"name": f"{self.name}-{slug(row.name)}"} | self.recipe, row.recipe)
-        return from_dict(STSRecipe, fields, where=f"study {self.name}, row {row.name}")
+        return recipe_from(fields, where=f"study {self.name}, row {row.name}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +92,8 @@ class StudyProgress:
 def run_study(study: Study, folder: Path) -> Iterator[StudyProgress]:
     """Train the rows that have not been trained in ``folder`` yet; a killed study goes on where it was."""
     recipes = [(row, study.recipe_of(row)) for row in study.rows]
-    for _, recipe in recipes:  # all are checked before the first one runs
-        model_config(recipe)
+    for row, recipe in recipes:  # all are checked before the first one runs
+        build_run(recipe, folder / study.name / slug(row.name), folder / "seen")
     for number, (row, recipe) in enumerate(recipes, 1):
         place = folder / study.name / slug(row.name)
         if scores_of(place, recipe):
@@ -90,11 +105,15 @@ def run_study(study: Study, folder: Path) -> Iterator[StudyProgress]:
             yield StudyProgress(row=row, number=number, run=progress)
 
 
-def scores_of(place: Path, recipe: STSRecipe) -> dict[str, float]:
+def scores_of(place: Path, recipe: Recipe) -> dict[str, float]:
     """The scores at the end of a row's run; empty while it has not ended."""
     last = sum(stage.steps for stage in recipe.stages)
-    rows = [row for row in MetricsLog(place / "metrics.jsonl").read() if row["step"] == last and "valid_f1" in row]
-    return {name: float(str(rows[-1].get(f"valid_{name}", "nan"))) for name in SCORES} if rows else {}
+    ends = (row for row in MetricsLog(place / "metrics.jsonl").read() if row["step"] == last)
+    for row in ends:
+        found = {name.removeprefix(VALID): float(str(row[name])) for name in row if name.startswith(VALID)}
+        if found:
+            return found
+    return {}
 
 
 def table(study: Study, folder: Path) -> dict[str, dict[str, float]]:
@@ -103,41 +122,22 @@ def table(study: Study, folder: Path) -> dict[str, dict[str, float]]:
     return {name: scores for name, scores in found.items() if scores}
 
 
+def shown(study: Study, row: Mapping[str, float]) -> dict[str, float]:
+    """What the table shows of a row, by head."""
+    return {head: row.get(name, float("nan")) for name, head in study.columns.items()}
+
+
 def write_table(study: Study, rows: Mapping[str, Mapping[str, float]], folder: Path) -> None:
-    """``STUDY.csv`` and ``STUDY.png`` in ``folder``."""
+    """``STUDY.csv``, with the costs beside the columns, and ``STUDY.png`` in ``folder``."""
+    names = [*study.columns, *(f"{cost}_{head}" for cost in study.costs for head in study.numbers)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", *SCORES])
-    writer.writerows([name, *(f"{scores[key]:.4f}" for key in SCORES)] for name, scores in rows.items())
+    writer.writerow(["row", *names])
+    writer.writerows(
+        [row, *(f"{scores.get(name, float('nan')):.4f}" for name in names)] for row, scores in rows.items()
+    )
     write_whole(folder / f"{study.name}.csv", text.getvalue())
     write_whole(folder / f"{study.name}.png", picture(study, rows))
-
-
-def picture(study: Study, rows: Mapping[str, Mapping[str, float]]) -> bytes:
-    """CIDEr on the left, what lies between 0 and 1 on the right; one group of bars per row."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(
-        1, 2, figsize=(11, 1.2 + 0.55 * len(rows)), sharey=True, layout="constrained", width_ratios=(1, 2)
-    )
-    names, places = list(rows), range(len(rows))
-    left.barh(places, [rows[name]["cider"] for name in names], color="tab:gray")
-    fractions = ("f1", "miou", "exact", "memory_first_back")
-    for index, key in enumerate(fractions):
-        offset = (index - (len(fractions) - 1) / 2) * 0.2
-        right.barh([at + offset for at in places], [rows[name][key] for name in names], 0.2, label=SCORES[key])
-    left.set(title="CIDEr", yticks=list(places), yticklabels=names)
-    right.set(xlim=(0, 1))
-    left.invert_yaxis()
-    right.legend(fontsize="small", ncols=len(fractions), loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    figure.suptitle(f"{study.title} ({study.source})", fontsize="medium")
-    written = io.BytesIO()
-    figure.savefig(written, format="png", dpi=110)
-    pyplot.close(figure)
-    return written.getvalue()
 
 
 def slug(name: str) -> str:

@@ -16,6 +16,7 @@ from longtake import hub
 from longtake.config import from_dict
 from longtake.data.toybox.routines import ROUTINES, ROUTINES_SPLIT
 from longtake.errors import ConfigError
+from longtake.eval.mcvit_cost import watching_cost
 from longtake.methods.mcvit import MCViT
 from longtake.methods.mcvit_config import MCViTConfig
 from longtake.train.loop import Place
@@ -61,7 +62,9 @@ class MCViTRun(MuonRun):
     def scores(self, stage: MCViTStage) -> dict[str, float]:
         """Share of right classes and answers on unseen videos of the stage's lengths, at each number of frames.
 
-        The weights are the running mean, which is what ``export`` writes.
+        The weights are the running mean, which is what ``export`` writes. Beside them what it takes to watch such a
+        video: ``gflops``, and ``peak_mb`` of activations; ``train_gflops`` is three times that of one of the
+        stage's longest videos, forwards and backwards.
         """
         objective = cast(MCViTObjective, self.averaged.module).eval()
         found: dict[str, float] = {}
@@ -70,6 +73,9 @@ class MCViTRun(MuonRun):
             for name in dict.fromkeys(name for name, _ in marks):
                 mine = [right for kind, right in marks if kind == name]
                 found[f"{name}_{frames}"] = round(sum(mine) / len(mine), 4)
+            flops, peak = watching_cost(objective.model, frames)
+            found |= {f"gflops_{frames}": flops / 1e9, f"peak_mb_{frames}": peak / 1e6}
+        found["train_gflops"] = 3 * watching_cost(objective.model, stage.max_frames)[0] / 1e9
         return found
 
     def _marks(self, objective: MCViTObjective, stage: MCViTStage, frames: int) -> Iterator[tuple[str, float]]:

@@ -259,15 +259,17 @@ class Films(Dataset[Batch]):
         return patches_of(frames, config), truth_at(script, middles, config.side), asked
 
     def _questions(self, script: Script, steps: int, dice: Dice) -> list[Asked]:
-        """Questions after some of the steps; fewer different ones are asked more than once."""
+        """Half of them at the end, the others after some steps; fewer different ones are asked more than once."""
         recall = Recall(script)
         late = self.moments // 2  # there is more to remember
         firsts = [steps // 4] * (self.moments - late) + [3 * steps // 4] * (late - 1)
         moments = [steps - 1, *(dice.integer(first, steps - 1) for first in firsts)]
+        share = self.questions // (2 * len(firsts)) if firsts else 0
+        wanted = [self.questions - share * len(firsts), *[share] * len(firsts)]
         asked: list[Asked] = []
-        for step in moments:
+        for step, count in zip(moments, wanted, strict=True):
             drafts = list(recall.drafts((step + 1) * self.config.step_seconds, dice))
-            found = chosen(drafts, -(-self.questions // self.moments), dice, TAUGHT_SHARES) or tuple(drafts[:2])
+            found = chosen(drafts, count, dice, TAUGHT_SHARES) or tuple(drafts[:2])
             asked += [Asked(step, draft) for draft in found]
         if not asked:
             return []

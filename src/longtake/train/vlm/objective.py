@@ -29,6 +29,8 @@ LATE_HEADS = ("before", "counts")
 """A layer later: what has to be found far back."""
 LOOKING, RECALLING, COUNTING = 1.0, 1.0, 1.0
 """Weights of the losses that say where a question's last token, and a toy's tokens, should look."""
+LONG_AGO = 8
+"""Steps; what was so long ago counts twice in where toys' tokens should look, as few look further."""
 NOTHING = 4.0
 """What a head that counts gives to the video's first token, if each thing counted gets 1: shares then grow evenly."""
 LOOKERS = 1024
@@ -265,9 +267,10 @@ def toys_looking(looking: Looking, truth: Truth, step_of: Int[Tensor, "videos vi
     itself = (name[:, of, None] == name[:, None, :]) & there[:, of, None]
     a_step_before = step_of[:, of, None] - 1 == step_of[:, None]
     last = (truth.ended[:, of, None] == truth.during[:, None, :]) & (truth.ended[:, of, None] >= 0)
+    ago = step_of[:, of] - (last * step_of[:, None]).amax(-1)
     losses = {
         "following": RECALLING * looking_loss(looking.followed, itself & a_step_before),
-        "recalling": RECALLING * looking_loss(looking.recalled, last),
+        "recalling": RECALLING * looking_loss(looking.recalled, last, 1 + ago / LONG_AGO),
     }
     so_far = itself & (step_of[:, of, None] >= step_of[:, None])
     for action, told in looking.counted:
@@ -279,11 +282,14 @@ def toys_looking(looking: Looking, truth: Truth, step_of: Int[Tensor, "videos vi
 
 
 def looking_loss(
-    found: Sequence[Float[Tensor, "videos rows visual"]], right: Bool[Tensor, "videos rows visual"]
+    found: Sequence[Float[Tensor, "videos rows visual"]],
+    right: Bool[Tensor, "videos rows visual"],
+    weight: Float[Tensor, "videos rows"] | None = None,
 ) -> Float[Tensor, ""]:
     """Minus the log of the attention that goes where it should; rows for which nothing was shown do not count."""
     known = right.any(-1)
     if not known.any() or not found:
         return torch.zeros((), device=right.device)
-    total = [layer.masked_fill(~right, -torch.inf)[known].logsumexp(-1) for layer in found]
-    return -torch.cat(total).clamp(min=-20.0).mean()
+    total = torch.stack([layer.masked_fill(~right, -torch.inf)[known].logsumexp(-1) for layer in found])
+    share = torch.ones_like(total[0]) if weight is None else weight[known] / weight[known].mean()
+    return -(total.clamp(min=-20.0) * share).mean()
