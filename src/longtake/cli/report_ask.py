@@ -15,7 +15,7 @@ def ask(
     output: options.Output = Path("runs/report-ask"),
     model: options.Model = "toybox-vlm",
     videos: options.Videos = 30,
-    choosing: Annotated[int, typer.Option(min=1, help="Other unseen videos on which the best option is chosen.")] = 12,
+    choosing: Annotated[int, typer.Option(min=1, help="Other unseen videos on which the best option is chosen.")] = 24,
     seconds: options.Seconds = "90-120",
     seed: options.Seed = 777,
     as_json: options.AsJson = False,
