@@ -81,13 +81,11 @@ def _print(study: Study, rows: Mapping[str, Mapping[str, float]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from longtake.train.study import shown
-
     grid = Table(title=f"{study.title} ({study.source})", box=None, pad_edge=False)
     grid.add_column("")
     for head in study.columns.values():
         grid.add_column(head, justify="right", no_wrap=True)
     for row in study.rows:
         scores = rows.get(row.name)
-        grid.add_row(row.name, *(f"{value:.3f}" for value in shown(study, scores).values()) if scores else ("not run",))
+        grid.add_row(row.name, *(f"{scores[name]:.3f}" for name in study.columns) if scores else ("not run",))
     Console().print(grid, markup=False)

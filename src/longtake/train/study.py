@@ -74,6 +74,11 @@ class Study:
         """Heads that are numbers, with the names of their columns."""
         return {head: name for name, head in self.columns.items() if head.isdecimal()}
 
+    @property
+    def names(self) -> list[str]:
+        """All scores that its table and its picture show."""
+        return [*self.columns, *(f"{cost}_{head}" for cost in self.costs for head in self.numbers)]
+
     def recipe_of(self, row: StudyRow) -> Recipe:
         fields = merged({"name": f"{self.name}-{slug(row.name)}"} | self.recipe, row.recipe)
         return recipe_from(fields, where=f"study {self.name}, row {row.name}")
@@ -119,23 +124,17 @@ def scores_of(place: Path, recipe: Recipe) -> dict[str, float]:
 def table(study: Study, folder: Path) -> dict[str, dict[str, float]]:
     """Scores by row, of the rows that have been trained."""
     found = {row.name: scores_of(folder / study.name / slug(row.name), study.recipe_of(row)) for row in study.rows}
-    return {name: scores for name, scores in found.items() if scores}
-
-
-def shown(study: Study, row: Mapping[str, float]) -> dict[str, float]:
-    """What the table shows of a row, by head."""
-    return {head: row.get(name, float("nan")) for name, head in study.columns.items()}
+    return {
+        row: {name: scores.get(name, float("nan")) for name in study.names} for row, scores in found.items() if scores
+    }
 
 
 def write_table(study: Study, rows: Mapping[str, Mapping[str, float]], folder: Path) -> None:
     """``STUDY.csv``, with the costs beside the columns, and ``STUDY.png`` in ``folder``."""
-    names = [*study.columns, *(f"{cost}_{head}" for cost in study.costs for head in study.numbers)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["row", *names])
-    writer.writerows(
-        [row, *(f"{scores.get(name, float('nan')):.4f}" for name in names)] for row, scores in rows.items()
-    )
+    writer.writerow(["row", *study.names])
+    writer.writerows([row, *(f"{scores[name]:.4f}" for name in study.names)] for row, scores in rows.items())
     write_whole(folder / f"{study.name}.csv", text.getvalue())
     write_whole(folder / f"{study.name}.png", picture(study, rows))
 
