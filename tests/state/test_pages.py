@@ -92,7 +92,7 @@ def test_size_is_what_counting_gives(tier: str) -> None:
         assert len(detailed.pages) == count // PAGE_CHUNKS
         if tier != "int8":
             summaries = count * LAYERS * HEADS * DIM * 4
-            outlines = len(detailed.pages) * LAYERS * HEADS * OUTLINE_KEYS * (2 * DIM * 4 + 8)
+            outlines = len(detailed.pages) * LAYERS * HEADS * OUTLINE_KEYS * (DIM * 4 + 8)
             assert detailed.stored_bytes == 2 * keys.nbytes + summaries + outlines
 
 
@@ -101,11 +101,12 @@ def test_outline_is_never_far_from_a_summary() -> None:
     detailed, keys = grown([1] * PAGE_CHUNKS)
     (page,) = detailed.pages
     assert page.outline is not None
-    assert page.outline.keys.shape == (LAYERS, HEADS, OUTLINE_KEYS, DIM)
-    origins = page.summary[:, :, :, 0].take_along_dim(page.outline.chunks[..., None], 2)
-    assert torch.equal(origins, page.outline.keys)
-    reach = torch.cdist(keys, page.outline.keys).amin(-1).amax(-1)
-    apart = torch.cdist(page.outline.keys, page.outline.keys) + 1e9 * torch.eye(OUTLINE_KEYS)
+    assert page.outline.shape == (LAYERS, HEADS, OUTLINE_KEYS)
+    outline = page.summary[:, :, :, 0].take_along_dim(page.outline[..., None], 2)
+    assert detailed.outlines is not None
+    assert torch.equal(outline, detailed.outlines[:, :, 0])
+    reach = torch.cdist(keys, outline).amin(-1).amax(-1)
+    apart = torch.cdist(outline, outline) + 1e9 * torch.eye(OUTLINE_KEYS)
     assert bool((reach <= apart.amin((-1, -2)) + 1e-5).all())
 
 

@@ -280,7 +280,7 @@ def rewrite_header(path: Path, **changes: str) -> None:
 
 def test_other_format_version_is_refused_naming_both(saved: Path) -> None:
     rewrite_header(saved, version="9")
-    assert "format version 9, expected 1" in refusal(saved)
+    assert "format version 9, expected 2" in refusal(saved)
 
 
 def test_changed_clock_is_refused(saved: Path) -> None:

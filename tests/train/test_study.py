@@ -175,8 +175,8 @@ def test_lines_lie_along_heads_that_are_numbers_and_over_costs(tmp_path: Path) -
     with (out / "frames.csv").open() as file:
         assert next(csv.reader(file)) == ["row", "classes_4", "classes_8", "gflops_4", "gflops_8"]
     found = lines(study, rows)
-    assert [along for _, (_, along, _) in found["st"]] == [4.0, 8.0]
-    assert [along for _, (_, along, _) in found["joint"]] == [1.0, 1.0]
+    assert [point.along for point in found["st"]] == [4.0, 8.0]
+    assert [point.along for point in found["joint"]] == [1.0, 1.0]
     assert rows["st"]["gflops_8"] == pytest.approx(2 * rows["st"]["gflops_4"])
     assert rows["joint, 1"]["gflops_8"] > 2 * rows["joint, 1"]["gflops_4"]
     assert (out / "frames.png").stat().st_size > 1000

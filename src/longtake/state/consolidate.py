@@ -81,15 +81,34 @@ def coreset(
 ) -> Float[Tensor, "layers batch chosen dim"]:
     """``count`` different tokens, each the farthest from those chosen before it; the first is drawn.
 
-    Equation: 6 and 7 (greedy farthest point), as matrix-vector products.
+    Equation: 6 and 7 (greedy farthest point).
     """
     points = points.detach()
     if points.shape[2] <= count:
         return points
     first = _draw(points, 1, seed).flatten(0, 1)
     # one row after the other: on a CPU a row stays in the cache, all of them do not
-    chosen = [_farthest(row, start, count) for row, start in zip(points.flatten(0, 1), first, strict=True)]
+    chosen = [farthest(row, start, count) for row, start in zip(points.flatten(0, 1), first, strict=True)]
     return _take(points, torch.stack(chosen).view(*points.shape[:2], count))
+
+
+def farthest(
+    points: Float[Tensor, "*rows points dim"], first: Int64[Tensor, "*rows 1"], count: int
+) -> Int64[Tensor, "*rows count"]:
+    """Places of ``count`` points, each the farthest from those before it, in their order of time; of fewer, some again.
+
+    Equation: 6 and 7, as matrix-vector products.
+    """
+    squares = points.square().sum(-1)
+    newest, chosen, distance = first, [first], torch.full_like(squares, torch.inf)
+    for _ in range(count - 1):
+        product = (points @ _take(points, newest).mT).squeeze(-1)
+        to_newest = squares - 2 * product + squares.gather(-1, newest)
+        # rounding can make a distance negative; -1 is kept for what is chosen already
+        distance = torch.minimum(distance, to_newest.clamp(min=0)).scatter(-1, newest, -1.0)
+        newest = distance.argmax(-1, keepdim=True)
+        chosen.append(newest)
+    return torch.cat(chosen, dim=-1).sort().values
 
 
 def nearest(
@@ -146,19 +165,6 @@ def _draw(points: Tensor, count: int, seed: int) -> Int64[Tensor, "layers batch 
 
 def _take(points: Float[Tensor, "*rows points dim"], places: Int64[Tensor, "*rows count"]) -> Tensor:
     return points.gather(-2, places.unsqueeze(-1).expand(*places.shape, points.shape[-1]))
-
-
-def _farthest(points: Float[Tensor, "points dim"], first: Int64[Tensor, "1"], count: int) -> Int64[Tensor, " count"]:
-    """Places of ``count`` points, each the farthest from those before it, in their order of time."""
-    squares = points.square().sum(-1)
-    newest, chosen, distance = first, [first], torch.full_like(squares, torch.inf)
-    for _ in range(count - 1):
-        to_newest = squares - 2 * (points @ points[newest[0]]) + squares[newest]
-        # rounding can make a distance negative; -1 is kept for what is chosen already
-        distance = torch.minimum(distance, to_newest.clamp(min=0)).index_fill(0, newest, -1.0)
-        newest = distance.argmax(0, keepdim=True)
-        chosen.append(newest)
-    return torch.cat(chosen).sort().values
 
 
 def _means(points: Tensor, labels: Tensor, before: Tensor) -> Tensor:

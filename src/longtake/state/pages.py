@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from longtake.errors import CapacityError
+from longtake.state.consolidate import farthest
 from longtake.state.disk import DiskRows, written
 from longtake.state.rows import Int8Rows, Rows, in_8_bits, joined
 
@@ -35,23 +36,15 @@ Summarise: TypeAlias = Callable[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outline:
-    """Keys that stand for the summaries of a page: of any of those, one here is not far."""
-
-    keys: Float[Tensor, "layers kv_heads outlined head_dim"]
-    chunks: Int[Tensor, "layers kv_heads outlined"]
-    """Of the page, from which they are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Page:
     """Consecutive chunks. Its tables have one entry per chunk."""
 
     rows: Rows | Int8Rows | DiskRows
     summaries: Float[Tensor, "layers kv_heads joined parts head_dim"]
     """Of each chunk that was joined."""
-    outline: Outline | None = None
-    """None as long as the page is one chunk that waits for others."""
+    outline: Int[Tensor, "layers kv_heads outlined"] | None = None
+    """Places among the parts of all ``summaries``, chunk by chunk: of any of those, one here is not far. None as long
+    as the page is one chunk that waits for others."""
     lengths: tuple[int, ...]
     """Tokens."""
     starts: tuple[int, ...]
@@ -87,8 +80,7 @@ class Page:
     @property
     def found_by_bytes(self) -> int:
         """Memory of what chunks are found by."""
-        outline = self.outline.keys.nbytes + self.outline.chunks.nbytes if self.outline else 0
-        return self.summaries.nbytes + outline
+        return self.summaries.nbytes + (0 if self.outline is None else self.outline.nbytes)
 
     @property
     def num_chunks(self) -> int:
@@ -122,7 +114,7 @@ class Detailed:
     recent: tuple[Page, ...] = ()
     """Of one chunk each, fewer than ``PAGE_CHUNKS``."""
     outlines: Float[Tensor, "layers kv_heads pages outlined head_dim"] | None = None
-    """Of all ``pages`` together: made when one is full, so that a question need not."""
+    """Keys of all ``pages``' outlines: gathered when one is full, so that a question need not."""
     page_bytes: int = 0
     """Memory of ``pages``."""
     page_stored_bytes: int = 0
@@ -292,29 +284,22 @@ def resummarised(detailed: Detailed, summarise: Summarise) -> Detailed:
             layers = [page.rows.read(layer, slice(None), first, stop)[0] for layer in range(page.summaries.shape[0])]
             parts.append(summarise(torch.stack(layers)))
         summaries = torch.stack(parts, dim=2)
-        outline = outlined(summaries) if page.outline else None
+        outline = None if page.outline is None else outlined(summaries)
         return replace(page, summaries=summaries, outline=outline, skipped_chunks=0)
 
     return _of_pages([anew(page) for page in detailed.all_pages()])
 
 
-def outlined(summaries: Float[Tensor, "layers kv_heads chunks parts head_dim"]) -> Outline:
-    """Keys of all chunks' summaries, spread out as far as can be: the first, then always the one furthest from those.
+def outlined(
+    summaries: Float[Tensor, "layers kv_heads chunks parts head_dim"],
+) -> Int[Tensor, "layers kv_heads outlined"]:
+    """Places of keys among all chunks' summaries, spread out as far as can be.
 
     Source: docs/papers.md, MC-ViT's coreset (equations 6 and 7).
     """
     keys = summaries.flatten(2, 3).float()
-    if not keys.shape[2]:
-        nothing = summaries.new_zeros(*summaries.shape[:2], 0, summaries.shape[-1])
-        return Outline(keys=nothing, chunks=nothing[..., 0].long())
-    found = torch.zeros(*keys.shape[:2], OUTLINE_KEYS, dtype=torch.int64, device=keys.device)
-    away = torch.full(keys.shape[:3], torch.inf, dtype=keys.dtype, device=keys.device)
-    for number in range(1, OUTLINE_KEYS):
-        newest = keys.take_along_dim(found[:, :, number - 1, None, None], 2)
-        away = torch.minimum(away, (keys - newest).square().sum(-1))
-        found[:, :, number] = away.argmax(-1)
-    spread = summaries.flatten(2, 3).take_along_dim(found[..., None], 2)
-    return Outline(keys=spread, chunks=found // summaries.shape[3])
+    first = torch.zeros(*keys.shape[:2], 1, dtype=torch.int64, device=keys.device)
+    return farthest(keys, first, OUTLINE_KEYS) if keys.shape[2] else first[..., :0]
 
 
 def runs(page: Page, chunks: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
@@ -336,10 +321,10 @@ def _put_away(page: Page, tier: Tier) -> Page:
 
 def _of_pages(pages: list[Page]) -> Detailed:
     """Those of one chunk at the end are the recent ones."""
-    full = [page for page in pages if page.outline]
+    full = [page for page in pages if page.outline is not None]
     return Detailed(
         pages=tuple(full),
-        recent=tuple(page for page in pages if not page.outline),
+        recent=tuple(page for page in pages if page.outline is None),
         outlines=_outlines(None, full),
         page_bytes=sum(page.num_bytes for page in full),
         page_stored_bytes=sum(page.stored_bytes for page in full),
@@ -347,7 +332,11 @@ def _of_pages(pages: list[Page]) -> Detailed:
 
 
 def _outlines(before: Tensor | None, pages: Sequence[Page]) -> Tensor | None:
-    more = [page.outline.keys[:, :, None] for page in pages if page.outline]
+    more = [
+        page.summaries.flatten(2, 3).take_along_dim(page.outline[..., None], 2)[:, :, None]
+        for page in pages
+        if page.outline is not None
+    ]
     return torch.cat([*([] if before is None else [before]), *more], dim=2) if more else before
 
 

@@ -132,14 +132,14 @@ class Index:
 
     def _turned_outlines(self) -> Float[Tensor, "layers kv_heads pages outlined head_dim"] | None:
         pages, outlines = self.detailed.pages, self.detailed.outlines
-        if not any(any(page.turns) for page in pages):
+        if outlines is None or not any(any(page.turns) for page in pages):
             return outlines
         turned: list[Tensor] = []
-        for page in pages:
-            assert page.outline, "full pages have one"
+        for number, page in enumerate(pages):
+            assert page.outline is not None, "full pages have one"
             # a key of a chunk that is not read any more is turned as its neighbour is
-            places = (page.outline.chunks - page.skipped_chunks).clamp(0, page.num_chunks - 1)
-            turned.append(self.turn(page.outline.keys, torch.tensor(page.turns, device=places.device)[places]))
+            chunks = (page.outline // page.summaries.shape[3] - page.skipped_chunks).clamp(0, page.num_chunks - 1)
+            turned.append(self.turn(outlines[:, :, number], torch.tensor(page.turns, device=chunks.device)[chunks]))
         return torch.stack(turned, dim=2)
 
 

@@ -28,7 +28,8 @@ from longtake.errors import StateError
 
 StateT = TypeVar("StateT")
 
-FORMAT_VERSION = "1"
+FORMAT_VERSION = "2"
+"""2: pages of the detailed cache have outlines."""
 _KEYS = ("version", "type", "fingerprint", "tree", "extra", "digest")
 
 

@@ -174,4 +174,5 @@ def has_fast_bf16() -> bool:
     """Whether bf16 matrix products run faster here than float32 ones."""
     if torch.cuda.is_available():
         return torch.cuda.is_bf16_supported()
-    return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
+    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(getattr(torch.cpu, name, lambda: False)() for name in names)

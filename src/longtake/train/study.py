@@ -96,13 +96,11 @@ class StudyProgress:
 
 def run_study(study: Study, folder: Path) -> Iterator[StudyProgress]:
     """Train the rows that have not been trained in ``folder`` yet; a killed study goes on where it was."""
-    recipes = [(row, study.recipe_of(row)) for row in study.rows]
-    for row, recipe in recipes:  # all are checked before the first one runs
-        build_run(recipe, folder / study.name / slug(row.name), folder / "seen")
-    for number, (row, recipe) in enumerate(recipes, 1):
-        place = folder / study.name / slug(row.name)
-        if scores_of(place, recipe):
-            continue
+    rows = [(n, row, study.recipe_of(row), folder / study.name / slug(row.name)) for n, row in enumerate(study.rows, 1)]
+    left = [(number, row, recipe, place) for number, row, recipe, place in rows if not scores_of(place, recipe)]
+    for _, _, recipe, place in left:  # all are checked before the first one runs
+        build_run(recipe, place, folder / "seen")
+    for number, row, recipe, place in left:
         begun = (place / "checkpoint").is_dir()
         if not begun:
             (place / "metrics.jsonl").unlink(missing_ok=True)

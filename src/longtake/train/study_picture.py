@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,8 +12,17 @@ if TYPE_CHECKING:
 
 FRACTIONS = ("f1", "miou", "exact", "memory_first_back")
 Rows = Mapping[str, Mapping[str, float]]
-Point = tuple[str, float, float]
-"""Head of its column, how far along, and the score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One score on a line."""
+
+    row: str
+    head: str
+    """Of its column."""
+    along: float
+    score: float
 
 
 def picture(study: Study, rows: Rows) -> bytes:
@@ -61,8 +71,8 @@ def _lines(study: Study, rows: Rows) -> Any:
     found = lines(study, rows)
     for axis, (cost, name) in zip(axes[0], {"": study.along, **study.costs}.items(), strict=True):
         for line, points in found.items():
-            over = [rows[row][f"{cost}_{head}"] if cost else along for row, (head, along, _) in points]
-            axis.plot(over, [score for _, (_, _, score) in points], marker="o", label=line)
+            over = [rows[point.row][f"{cost}_{point.head}"] if cost else point.along for point in points]
+            axis.plot(over, [point.score for point in points], marker="o", label=line)
         axis.set(xscale="log", xlabel=name, ylim=(0, 1))
         axis.grid(alpha=0.3)
     axes[0][0].set(ylabel="share right")
@@ -70,13 +80,13 @@ def _lines(study: Study, rows: Rows) -> Any:
     return figure
 
 
-def lines(study: Study, rows: Rows) -> dict[str, list[tuple[str, Point]]]:
-    """By name of the line: rows and points, the least first."""
-    found: dict[str, list[tuple[str, Point]]] = {}
+def lines(study: Study, rows: Rows) -> dict[str, list[Point]]:
+    """Points by name of the line, the least far along first."""
+    found: dict[str, list[Point]] = {}
     for row in study.rows:
-        if row.name in rows:
-            for head, name in study.numbers.items():
-                if name in rows[row.name]:
-                    point = (head, row.at or float(head), rows[row.name][name])
-                    found.setdefault(row.line or row.name, []).append((row.name, point))
-    return {name: sorted(points, key=lambda one: one[1][1]) for name, points in found.items()}
+        scores = rows.get(row.name, {})
+        for head, name in study.numbers.items():
+            if name in scores:
+                point = Point(row=row.name, head=head, along=row.at or float(head), score=scores[name])
+                found.setdefault(row.line or row.name, []).append(point)
+    return {name: sorted(points, key=lambda point: point.along) for name, points in found.items()}

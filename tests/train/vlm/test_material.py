@@ -16,8 +16,15 @@ from longtake.methods.statekv import StateKV
 from longtake.methods.statekv_config import StateKVConfig
 from longtake.train.truth import IGNORED, truth_at
 from longtake.train.vlm.build import VLMConfig, build_model, build_processor
-from longtake.train.vlm.material import Films, Layout, patches_of
-from longtake.train.vlm.objective import VLMObjective
+from longtake.train.vlm.material import Films, Layout, patches_of, replaced
+from longtake.train.vlm.objective import (
+    LONG_AGO,
+    RECALLING,
+    Looking,
+    VLMObjective,
+    looking_loss,
+    toys_looking,
+)
 from longtake.train.words import question_words
 from longtake.types import Segment
 from longtake.vlm.families import family_of
@@ -177,6 +184,50 @@ def test_the_answer_is_what_is_to_be_said(built: tuple[VLMObjective, object]) ->
         assert answer.endswith("<|end|>")
         assert f"?<|assistant|>{answer}" in whole
         assert "<|unknown|>" not in whole
+
+
+def test_half_of_the_questions_are_asked_at_the_end(built: tuple[VLMObjective, object]) -> None:
+    tokenizer = built[1].tokenizer  # pyright: ignore[reportAttributeAccessIssue]
+    asked = 16
+    batch = Films(CONFIG, tokenizer, seed=2, batch_size=2, steps=(60, 60), questions=asked, moments=4)[0]
+    for seen in batch.seen:
+        at_end = int((seen == batch.prefix.shape[1]).sum())
+        assert asked // 2 <= at_end < asked
+        assert (seen > batch.prefix.shape[1] // 4).all()
+
+
+def test_looks_weigh_by_how_much_they_matter() -> None:
+    found = torch.tensor([[[0.25, 0.75], [0.5, 0.5], [0.1, 0.9]]]).log()
+    right = torch.tensor([[[True, False], [True, True], [False, False]]])
+    weight = torch.tensor([[3.0, 1.0, 100.0]])
+    assert looking_loss([found], right).item() == pytest.approx(np.log(4) / 2)
+    assert looking_loss([found], right, weight).item() == pytest.approx(np.log(4) * 3 / 4)
+    assert looking_loss([found], right, 7 * weight).item() == pytest.approx(np.log(4) * 3 / 4)
+
+
+def test_what_was_long_ago_counts_more() -> None:
+    """A toy ended its first deed 3 and 60 steps before: looking at it is told 1 + ago / LONG_AGO times."""
+    steps = 64
+    every = torch.arange(steps)[None]
+    during, ended = torch.full((1, steps), IGNORED), torch.full((1, steps), -1)
+    during[0, 0], ended[0, 3], ended[0, 60] = 5, 5, 5
+    real = replaced(truth_at(make_script(5, seconds=90.0, split="train"), np.arange(steps) + 0.5, 1)).of(every)
+    shown = replace(real, during=during, ended=ended, kind=torch.zeros_like(during), colour=torch.zeros_like(during))
+    logits = torch.zeros(1, 2, steps)
+    logits[0, 0, 0] = 2.0
+    looking = Looking(
+        listens_after=1,
+        rows=torch.zeros(1, 1, dtype=torch.int64),
+        columns=every,
+        lookers=torch.tensor([3, 60]),
+        seen=torch.zeros(1, 1, dtype=torch.int64),
+    )
+    looking.recalled.append(logits.log_softmax(-1))
+    told = toys_looking(looking, shown, step_of=every)["recalling"]
+    near, far = -logits.log_softmax(-1)[0, :, 0]
+    share = torch.tensor([1 + 3 / LONG_AGO, 1 + 60 / LONG_AGO])
+    wanted = RECALLING * (share[0] * near + share[1] * far) / share.sum()
+    assert told.item() == pytest.approx(wanted.item(), rel=1e-5)
 
 
 def test_truth_names_the_toy_under_each_token() -> None:
