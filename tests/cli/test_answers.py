@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from longtake.cli.answers import JsonLines, Text, printable, trimmed
+from longtake.cli.answers import JsonLines, Text, trimmed
+from longtake.cli.plain import printable
 from longtake.cli.terminal import StatusLine
 from longtake.types import Answer
 

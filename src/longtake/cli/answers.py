@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
+from longtake.cli.plain import on_one_line, printable
 from longtake.cli.terminal import StatusLine
 from longtake.types import Answer
 
@@ -33,7 +34,7 @@ class Text:
 
     def begin(self, question: str) -> None:
         if self._several:
-            self._write(f"# {' '.join(printable(question).split())}\n")
+            self._write(f"# {on_one_line(question)}\n")
 
     def add(self, text: str) -> None:
         self._write(printable(text))
@@ -93,10 +94,3 @@ def trimmed(pieces: Iterable[str]) -> Iterator[str]:
         if words:
             begun = True
             yield words
-
-
-def printable(text: str) -> str:
-    """Text that cannot steer a terminal."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )

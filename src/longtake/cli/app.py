@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from longtake.cli.plain import on_one_line
 from longtake.cli.usage import is_usage_error, usage_line
 from longtake.errors import LongtakeError
 
@@ -150,7 +151,7 @@ def run(arguments: list[str]) -> int:
     try:
         status = _run_command(arguments)
     except LongtakeError as error:
-        status = _complain(" ".join(str(error).split()))
+        status = _complain(str(error))
     except BrokenPipeError:
         status = 1  # whoever read stdout is gone
     except OSError as error:
@@ -182,9 +183,8 @@ def _run_command(arguments: list[str]) -> int:
 
 
 def _complain(message: str, *, status: int = 1) -> int:
-    shown = "".join(letter if letter.isprintable() else "?" for letter in message)
     with contextlib.suppress(OSError):
-        print(f"longtake: {shown}", file=sys.stderr)
+        print(f"longtake: {on_one_line(message)}", file=sys.stderr)
     return status
 
 

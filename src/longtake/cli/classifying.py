@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from longtake.cli.answers import printable
 from longtake.cli.labels import label_lines
+from longtake.cli.plain import on_one_line, printable
 from longtake.cli.seeing import Seen, Watch, load_model, run_each, warn_half_read
 from longtake.cli.terminal import StatusLine
 from longtake.methods.mcvit_blind import without_video
@@ -65,6 +65,6 @@ def _show(job: Job, video: str, labels: Iterable[Label], status: StatusLine) -> 
         shares = [{"label": label.name, "probability": round(label.probability, 6)} for label in labels]
         sys.stdout.write(json.dumps({"video": video, "labels": shares} | ({"blind": True} if job.blind else {})) + "\n")
     else:
-        head = [f"# {' '.join(printable(video).split())}"] if len(job.watch.videos) > 1 else []
+        head = [f"# {on_one_line(video)}"] if len(job.watch.videos) > 1 else []
         sys.stdout.write("".join(f"{printable(line)}\n" for line in [*head, *label_lines(labels)]))
     sys.stdout.flush()

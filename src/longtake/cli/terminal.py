@@ -13,16 +13,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from longtake.cli.plain import on_one_line
+
 if TYPE_CHECKING:
     from longtake.types import Progress
 
 REDRAW_SECONDS = 0.1
 _CLEAR = "\r\x1b[2K"
-
-
-def on_one_line(text: str) -> str:
-    """Without what would move the cursor: file names may hold anything."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 class StatusLine:
@@ -85,7 +82,7 @@ def summary(progress: Progress, num_events: int | None = None) -> str:
 def _row(name: str, progress: Progress) -> Table:
     total = progress.total_seconds
     seen = clock(progress.seen_seconds) + (f" / {clock(total)}" if total else "")
-    cells: list[Text | ProgressBar] = [Text(on_one_line(name[:24]), style="bold")] if name else []
+    cells: list[Text | ProgressBar] = [Text(on_one_line(name)[:24], style="bold")] if name else []
     cells.append(Text(seen))
     if total:
         cells.append(ProgressBar(total=total, completed=min(progress.seen_seconds, total), width=12))
