@@ -28,16 +28,16 @@ REFERENCE = "statekv"
 """The paper's rule: one selection per KV head, by the attention that keys receive."""
 FULL = "full"
 CHOICES: Mapping[str, Mapping[str, Any]] = {
-    REFERENCE: {},
+    REFERENCE: {"select": "kv-head"},
     "statekv, per layer": {"select": "layer"},
-    "statekv, per query": {"per_query": True},
-    "statekv, 4 sinks": {"sinks": 4},
+    "statekv, per query": {"select": "kv-head", "per_query": True},
+    "statekv, 4 sinks": {"select": "kv-head", "sinks": 4},
     "statekv, per layer, 4 sinks": {"select": "layer", "sinks": 4},
     "sink-recency": {"policy": "sink-recency"},
     "recency": {"policy": "recency"},
     "random": {"policy": "random"},
 }
-"""What is compared, by name: fields of ``StateKVConfig`` that differ from its defaults."""
+"""What is compared, by name: fields of ``StateKVConfig`` that matter, whatever the model's own defaults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,12 +31,12 @@ from longtake.vision import TubeletConfig, VideoTransformerConfig
 
 @dataclass(frozen=True, kw_only=True)
 class Shapes:
-    """ViT-B and its video."""
+    """ViT-B and its video, 2,048 tokens a segment as in the paper."""
 
     video_frames: int = 128
     num_frames: int = 16
     """Of a segment."""
-    size: int = 224
+    size: int = 256
     patch: int = 16
     time: int = 2
     """Frames of a tubelet."""
