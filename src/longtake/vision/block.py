@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
 }
 """Of the MLP, by name; ViViT has ``gelu_tanh``."""
-FEW_KEYS = 1024
+FEW_KEYS = 2048
 """Up to so many keys plain products are faster than the fused kernel when training on a CPU, and fit."""
 
 
@@ -75,8 +75,8 @@ class Block(nn.Module):
 def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Scaled dot-product attention.
 
-    torch 2.14's fused kernel is 2 to 5 times slower than plain products when it trains in bf16 on CPUs (288 queries and 432
-    keys: 3.3 times forwards and backwards; in float32 they are alike); to be removed once it is not.
+    torch 2.14's fused kernel is 2 to 5 times slower than plain products when it trains in bf16 on CPUs (3.3 times with
+    288 queries and 432 keys; in float32 they are alike); to be removed once it is not.
     """
     if query.device.type == "cpu" and torch.is_grad_enabled() and key.shape[-2] <= FEW_KEYS:
         return ((query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)).softmax(-1) @ value
