@@ -283,7 +283,7 @@ def test_real_clip_can_be_asked_about(command: Run, tiny_vlm: Path, name: str) -
         ([QUESTION, "--budget", "-5"], "budget is -5, expected more than 0"),
         ([QUESTION, "--budget", "8", "--sinks", "8"], "expected 0 or more and fewer than the budget of 8"),
         ([QUESTION, "--sinks", "48"], "fewer than the budget of 48"),
-        ([QUESTION, "--policy", "recency", "--sinks", "2"], "policy recency has no choice of heads or sinks"),
+        ([QUESTION, "--policy", "recency", "--sinks", "2"], "sinks is given, but policy is recency"),
         ([QUESTION, "--set", "bugdet=3"], "unknown key 'bugdet'; did you mean 'budget'?"),
         ([QUESTION, "--set", "budget"], "expected key=value"),
         ([QUESTION, "--horizon", "0"], "horizon_seconds is 0.0, expected more than 0"),

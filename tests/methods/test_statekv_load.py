@@ -72,6 +72,14 @@ def test_settings_of_the_folder_lie_under_the_users_options(pristine: Path) -> N
     assert (model.config.fps, model.config.budget, model.segment_spec.width) == (2.0, 32, 96)
 
 
+def test_what_a_folder_sets_for_its_policy_is_no_hindrance_to_another(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, "qwen3-vl")
+    (folder / "longtake.json").write_text(json.dumps({"budget": 40, "select": "layer", "sinks": 2}))
+    assert hub.load(folder).config.select == "layer"
+    assert hub.load(folder, policy="recency").config.policy == "recency"
+    assert hub.load(folder, policy="full").config.policy == "full"
+
+
 def test_family_that_must_know_the_length_takes_it_from_the_horizon(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, "smolvlm")
     with pytest.raises(ConfigError, match="give horizon_seconds"):

@@ -167,12 +167,10 @@ RULES: dict[str, Rule] = {
 
 
 def rule_named(policy: str, *, per_layer: bool = False, num_sinks: int = 0) -> Rule:
-    """The rule for a policy and its options. Raises ConfigError for a name or an option it does not know."""
+    """The rule for a policy, with those of the options that it has. Raises ConfigError for a name it does not know."""
     if policy not in RULES:
         raise ConfigError(f"policy is {policy!r}, expected one of {', '.join(RULES)}")
     if policy != "statekv":
-        if per_layer or num_sinks:
-            raise ConfigError(f"policy {policy} has no choice of heads or sinks; those belong to statekv")
         return RULES[policy]
     return lambda scores, budget, seed: statekv(scores, budget, seed, per_layer=per_layer, num_sinks=num_sinks)
 
