@@ -76,7 +76,7 @@ def _load(job: Job, name: str, notes: Mapping[str, Any], remote: Mapping[str, An
     except ConfigError as error:
         if notes.get("model", lasting(name)) != lasting(name):
             raise StateError(
-                f"{job.resume} was saved with model {notes['model']}, and {name} cannot take its settings ({error}); "
+                f"{job.resume} was saved with model {notes['model']}, and {name} cannot take its settings; "
                 "leave --model out, or start anew without --resume"
             ) from error
         raise
@@ -109,7 +109,9 @@ def _check_moment(job: Job, session: Session[Any], *, whole: bool) -> None:
     if job.at is None or job.at <= seen + 1e-6:
         return
     if whole:
-        raise ConfigError(f"--at {job.at:g} lies beyond the end: {short_name(job.source)} is {seen:g} s long")
+        raise ConfigError(
+            f"--at {job.at:g} lies beyond the end: {short_name(job.source)} is {seen:g} s long; give an earlier moment"
+        )
     raise ConfigError(f"--at {job.at:g} was not reached: reading stopped at {seen:g} s; give an earlier moment")
 
 

@@ -84,14 +84,14 @@ def captions(
         "videos": len(found.videos),
         "seed": found.seed,
     }
-    if output is not None:
-        write_whole(output, json.dumps(result | report.to_dict(), indent=1) + "\n")
     if as_json:
         print(json.dumps(result | report.to_dict(per_video=False)))
-        return
-    from longtake.cli.caption_table import print_report
+    else:
+        from longtake.cli.caption_table import print_report
 
-    print_report(report, title=f"{result['model']} on {dataset}, {result['videos']} videos, seed {found.seed}")
+        print_report(report, title=f"{result['model']} on {dataset}, {result['videos']} videos, seed {found.seed}")
+    if output is not None:  # after all is shown: a full disk loses nothing
+        write_whole(output, json.dumps(result | report.to_dict(), indent=1) + "\n")
 
 
 def _rendered(videos: int, seed: int, stack: ExitStack) -> CaptionData:

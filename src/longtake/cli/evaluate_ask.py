@@ -71,13 +71,13 @@ def ask(
         "seed": found.seed,
         "metrics": metrics(marks, without_video(text_only_of_toybox(), found), blind=blind),
     }
-    if output is not None:
-        answers = [_row(mark) for mark in marks]
-        write_whole(output, json.dumps(result | {"answers": answers}, indent=1) + "\n")
     if as_json:
         print(json.dumps(result))
     else:
         _print(result)
+    if output is not None:  # after all is shown: a full disk loses nothing
+        answers = [_row(mark) for mark in marks]
+        write_whole(output, json.dumps(result | {"answers": answers}, indent=1) + "\n")
 
 
 def seconds_of(text: str) -> tuple[int, int]:

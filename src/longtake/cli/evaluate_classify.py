@@ -65,12 +65,12 @@ def classify(
         "seed": found.seed,
         "metrics": metrics(marks, found.classes, blind=blind),
     }
-    if output is not None:
-        write_whole(output, json.dumps(result | {"labels": [_row(mark) for mark in marks]}, indent=1) + "\n")
     if as_json:
         print(json.dumps(result))
     else:
         _print(result)
+    if output is not None:  # after all is shown: a full disk loses nothing
+        write_whole(output, json.dumps(result | {"labels": [_row(mark) for mark in marks]}, indent=1) + "\n")
 
 
 def _open(dataset: str, data: Path | None, limit: int | None, output: Path | None) -> LabelledData | None:

@@ -23,8 +23,8 @@ def write_report(
     folder: Path, name: str, found: Mapping[str, Any], table: str, *, picture: bytes | None = None, as_json: bool
 ) -> None:
     """``name`` with .md, .json and, if there is a picture, .png in the folder; the table or JSON on standard output."""
+    print(json.dumps(found) if as_json else table, flush=True)  # first: a full disk loses nothing
     write_whole(folder / f"{name}.md", table)
     write_whole(folder / f"{name}.json", json.dumps(found, indent=1) + "\n")
     if picture is not None:
         write_whole(folder / f"{name}.png", picture)
-    print(json.dumps(found) if as_json else table)

@@ -91,7 +91,10 @@ def _open(name: str) -> None:
 def policies_of(model: object, name: str) -> StateKV:
     """The model, if it has policies to compare."""
     if not isinstance(model, StateKV):
-        raise ConfigError(f"{name} is a {type(model).__name__}, policies are those of a frozen video VLM (StateKV)")
+        raise ConfigError(
+            f"{name} is a {type(model).__name__}, policies are those of a frozen video VLM (StateKV); "
+            "give toybox-vlm, or the folder of one"
+        )
     return model
 
 

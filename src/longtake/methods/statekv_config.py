@@ -103,7 +103,8 @@ class StateKVConfig:
                 f"caption_question is {self.caption_question!r}, expected words with {{start}} and {{end}}"
             ) from error
         if not 0 <= self.sinks < self.budget:
-            raise ConfigError(f"sinks is {self.sinks}, expected 0 or more and fewer than the budget of {self.budget}")
+            wanted = "0 or more" if self.sinks < 0 else f"fewer than the budget of {self.budget}"
+            raise ConfigError(f"sinks is {self.sinks}, expected {wanted}")
         if self.detailed_folder is not None and self.detailed != "disk":
             raise ConfigError(f"detailed is {self.detailed!r} but a detailed_folder is given; say detailed = 'disk'")
 

@@ -200,7 +200,7 @@ def _check_header(path: object, header: dict[str, str], state_type: type, finger
     _check_version(path, header)
     if header["type"] != _type_name(state_type):
         raise StateError(
-            f"state {path} holds a {header['type']}, expected a {_type_name(state_type)}; "
+            f"state {path} holds {header['type'].rpartition('.')[2]}, expected {state_type.__name__}; "
             "use the kind of model that saved it"
         )
     if header["fingerprint"] != fingerprint:

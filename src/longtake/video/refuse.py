@@ -74,7 +74,7 @@ def _reason(error: Exception) -> str:
 def _explain_invalid(address: Address) -> str:
     path = file_path(address)
     if path is None:
-        return "not a video, or cut off before its index (the data is of no known format)"
+        return "empty, not a video, or cut off before its index (the data is of no known format); check what sends it"
     facts = read_mp4_facts(path)
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
@@ -91,7 +91,12 @@ def explain_no_video(address: Address, container: InputContainer) -> SourceError
     """The error for a container without a moving picture."""
     streams = container.streams
     if streams.video:
-        return SourceError(f"{address.text}: no video stream (only a cover picture)")
+        return SourceError(
+            f"{address.text}: no video stream (only a cover picture); give a source with moving pictures"
+        )
     groups = (("audio", streams.audio), ("subtitle", streams.subtitles), ("data", streams.data))
     found = [f"{len(group)} {kind} stream{'s' if len(group) > 1 else ''}" for kind, group in groups if group]
-    return SourceError(f"{address.text}: no video stream ({', '.join(found) or 'no streams at all'})")
+    return SourceError(
+        f"{address.text}: no video stream ({', '.join(found) or 'no streams at all'}); "
+        "give a source with moving pictures"
+    )
