@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from longtake.errors import ConfigError
-from longtake.train.loop import Place, Run, learning_rate
+from longtake.train.float32_muon import Float32Muon
+from longtake.train.loop import Place, Run, has_fast_bf16, learning_rate
 from longtake.train.recipe import Recipe
 
 GAINS = ("q_norm.weight", "k_norm.weight")
@@ -44,7 +45,8 @@ class MuonRun(Run):
     ) -> None:
         super().__init__(recipe, folder)
         matrices, rest = split_parameters(objective, inner, scaled)
-        muon = torch.optim.Muon(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
+        kind = torch.optim.Muon if has_fast_bf16() else Float32Muon
+        muon = kind(matrices, lr=1.0, adjust_lr_fn="match_rms_adamw")
         adamw = torch.optim.AdamW(rest, lr=1.0, betas=(0.9, 0.98))
         self.objective, self.muon, self.adamw = self.accelerator.prepare(objective, muon, adamw)
         mean = get_ema_multi_avg_fn(recipe.average)
