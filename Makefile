@@ -44,10 +44,12 @@ bench: setup
 	$(BIN)/longtake bench kv --json | tee out/bench_kv.json
 	$(BIN)/longtake bench decode --json | tee out/bench_decode.json
 	$(BIN)/longtake bench flops --json | tee out/bench_flops.json
+	$(BIN)/longtake bench sts --json | tee out/bench_sts.json
 
-# docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families, docs/flops.md by counting;
+# docs/cli.md and tests/golden are made from the commands, docs/vlm_support.md from the families, docs/flops*.md by counting;
 # tests say when they drift
 docs golden: setup
 	$(BIN)/python scripts/make_golden.py
 	$(BIN)/python scripts/make_vlm_support.py
 	$(BIN)/longtake bench flops > docs/flops.md
+	$(BIN)/longtake bench sts > docs/flops_sts.md

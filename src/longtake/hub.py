@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 METHODS: dict[str, tuple[str, str]] = {
     "sts": ("longtake.methods.sts", "STS"),
     "mcvit": ("longtake.methods.mcvit", "MCViT"),
+    "sdc": ("longtake.methods.baselines.sdc", "SDC"),
 }
 """Name of a method in ``config.json`` -> module and class, imported when needed.
 

@@ -57,6 +57,16 @@ def test_models_show_builds_the_paper_model_without_memory(capsys: pytest.Captur
         assert counts[part] == pytest.approx(about, rel=0.1), part
 
 
+def test_models_show_builds_streaming_dvc_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = {}
+    for name in ("sts-large", "sdc-large"):
+        assert run(["models", "show", name, "--json"]) == 0
+        counts[name] = json.loads(capsys.readouterr().out)["parameters"]
+    assert counts["sdc-large"]["vision"] == counts["sts-large"]["vision"]
+    # STS's decoder reads tokens of the same width
+    assert counts["sdc-large"]["decoder"] == counts["sts-large"]["decoder"]
+
+
 def test_models_show_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["models", "show", "sts-large"]) == 0
     assert "parameters: vision" in capsys.readouterr().out

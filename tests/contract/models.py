@@ -41,14 +41,19 @@ def make_other_colours() -> StreamModel[Any]:
     return Colours(decay=0.5)
 
 
-def make_sts(seed: int | None = None) -> StreamModel[Any]:
+def make_captioner(method: str, seed: int) -> StreamModel[Any]:
     """Real classes, random weights; the decoder's are made larger and it is biased to speak, so that its words vary."""
+    from longtake.methods.baselines.sdc import SDC
+    from longtake.methods.baselines.sdc_config import SDCConfig
     from longtake.methods.sts import STS
     from longtake.methods.sts_config import STSConfig
 
     before = torch.random.get_rng_state()
-    torch.manual_seed(talkative_seed() if seed is None else seed)
-    model = STS(replace(STSConfig.tiny(), event_bias=3.0)).eval()
+    torch.manual_seed(seed)
+    if method == "sdc":
+        model = SDC(replace(SDCConfig.tiny(), event_bias=3.0)).eval()
+    else:
+        model = STS(replace(STSConfig.tiny(), event_bias=3.0)).eval()
     torch.random.set_rng_state(before)
     for weights in model.decoder.parameters():
         weights.data *= 6
@@ -56,10 +61,10 @@ def make_sts(seed: int | None = None) -> StreamModel[Any]:
 
 
 @functools.cache
-def talkative_seed() -> int:
+def talkative_seed(method: str) -> int:
     """The first seed whose model says different things in different segments: a silent one would prove nothing."""
     for seed in range(100):
-        model = make_sts(seed)
+        model = make_captioner(method, seed)
         state, said = model.init_state(), set()
         with torch.inference_mode():
             for segment in make_segments(model.segment_spec, 8):
@@ -67,11 +72,17 @@ def talkative_seed() -> int:
                 said.add(tuple(event.text for event in model.respond(state, Caption()) if isinstance(event, Event)))
         if len(said) >= 3:
             return seed
-    raise AssertionError("no seed below 100 gives a tiny STS that says three different things")
+    raise AssertionError(f"no seed below 100 gives a tiny {method} that says three different things")
 
 
-def make_other_sts() -> StreamModel[Any]:
-    return make_sts(talkative_seed() + 1)
+def captioner_case(method: str, carried: Callable[[Any], tuple[torch.Tensor, ...]]) -> Case:
+    return Case(
+        name=method,
+        make=lambda: make_captioner(method, talkative_seed(method)),
+        make_other=lambda: make_captioner(method, talkative_seed(method) + 1),
+        make_batch=lambda model: model.init_state(batch=2),  # type: ignore[attr-defined]
+        carried=carried,
+    )
 
 
 def make_statekv(name: str, *, louder: float = 1.0) -> StreamModel[Any]:
@@ -157,13 +168,8 @@ CASES = {
             make_batch=lambda model: model.init_state(batch=2),  # type: ignore[attr-defined]
             carried=lambda state: (state.echo, state.counts),
         ),
-        Case(
-            name="sts",
-            make=make_sts,
-            make_other=make_other_sts,
-            make_batch=lambda model: model.init_state(batch=2),  # type: ignore[attr-defined]
-            carried=lambda state: state.carried,
-        ),
+        captioner_case("sts", lambda state: state.carried),
+        captioner_case("sdc", lambda state: (state.memory.tokens, state.memory.weights, state.memory.places)),
         statekv_case("qwen3-vl"),
         statekv_case("llava-onevision"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.contract.models import make_sts
+from tests.contract.models import make_captioner
 
 from longtake import hub
 from longtake.data.toybox import make_script
@@ -82,7 +82,7 @@ def test_long_video_is_made_once(tmp_path: Path) -> None:
 
 def test_measuring_process_sees_what_a_caption_run_sees(tmp_path: Path) -> None:
     write_video(make_script(5, seconds=16.0), tmp_path / "video.mp4")
-    models = (make_sts(seed) for seed in range(30))  # some random models never speak
+    models = (make_captioner("sts", seed) for seed in range(30))  # some random models never speak
     model, said = next((model, said) for model in models if (said := list(caption(tmp_path / "video.mp4", model))))
     hub.save(model, tmp_path / "model")
     run = measure_apart(tmp_path / "video.mp4", str(tmp_path / "model"))

@@ -7,7 +7,7 @@ import torch
 
 from longtake.errors import ConfigError
 from longtake.language.decoder import CaptionDecoder, DecoderConfig, allowed_next
-from longtake.language.tokenizer import EOS, EVENT, FIRST_TIME, PAD, CaptionTokenizer
+from longtake.language.tokenizer import EOS, EVENT, FIRST_TIME, PAD, CaptionTokenizer, TimedText
 
 TOKENIZER = CaptionTokenizer.from_words(("a", "red", "car"), num_buckets=5)
 
@@ -33,6 +33,25 @@ def test_generate_matches_teacher_forcing(decoder: CaptionDecoder) -> None:
         for place in range(len(ids) - 1):
             allowed = allowed_next(torch.tensor([ids[: place + 1]]), TOKENIZER)[0]
             assert logits[place].masked_fill(~allowed, float("-inf")).argmax() == ids[place + 1]
+
+
+def test_prefix_is_read_and_not_said_again(decoder: CaptionDecoder) -> None:
+    memory = torch.randn(1, 7, 12, dtype=torch.float64)
+    told = [TimedText(start_bucket=0, end_bucket=2, text="red car"), TimedText(start_bucket=1, end_bucket=1, text="a")]
+    prefix = TOKENIZER.encode(told)
+    said = decoder.generate(memory, TOKENIZER, event_bias=3.0, prefix=torch.tensor([prefix]))[0]
+    assert said
+    ids = [PAD, *prefix, *TOKENIZER.encode(said)[:-1]]
+    with torch.no_grad():
+        logits = decoder(memory, torch.tensor([ids[:-1]]))[0]
+    logits[:, EVENT] += 3.0
+    for place in range(len(prefix), len(ids) - 1):
+        allowed = allowed_next(torch.tensor([ids[: place + 1]]), TOKENIZER)[0]
+        assert logits[place].masked_fill(~allowed, float("-inf")).argmax() == ids[place + 1]
+    nothing = torch.zeros(1, 0, dtype=torch.long)
+    assert decoder.generate(memory, TOKENIZER, event_bias=3.0, prefix=nothing) == decoder.generate(
+        memory, TOKENIZER, event_bias=3.0
+    )
 
 
 def test_rows_do_not_influence_each_other(decoder: CaptionDecoder) -> None:

@@ -16,7 +16,7 @@ from longtake.errors import CheckpointError, ConfigError
 from longtake.methods.baselines import WholeVideoConfig
 from longtake.train.loop import Place, learning_rate
 from longtake.train.run import read_recipe, train
-from longtake.train.sts_recipe import STSRecipe, STSStage
+from longtake.train.sts_recipe import CaptionRecipe, SDCRecipe, STSRecipe, STSStage
 
 MODEL = {
     "size": 16,
@@ -52,6 +52,28 @@ def test_a_killed_run_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     assert [row["step"] for row in rows if "loss" in row] == [1, 2, 3, 4, 5, 6]
     assert any("valid_f1" in row for row in rows)
     assert hub.load(str(tmp_path / "whole" / "model")).segment_spec.height == 16
+
+
+SDC_MODEL = {name: fields for name, fields in MODEL.items() if name != "stack"} | {"memory": {"size": 9}}
+SDC_RECIPE = SDCRecipe(
+    name="sdc", model=SDC_MODEL, stages=(SEE, TELL), evaluate_every=6, evaluate_videos=1, save_seconds=0.0, workers=0
+)
+
+
+def test_a_killed_run_of_streaming_dvc_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    for _ in train(SDC_RECIPE, tmp_path / "whole"):
+        pass
+    for progress in train(SDC_RECIPE, tmp_path / "killed"):
+        if progress.step == 4:
+            break
+    for _ in train(SDC_RECIPE, tmp_path / "killed", resume=True):
+        pass
+    whole, killed = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    assert {name for name, tensor in whole.items() if not torch.equal(tensor, killed[name])} == set()
+    rows = [json.loads(line) for line in (tmp_path / "killed" / "metrics.jsonl").read_text().splitlines()]
+    assert any("captions" in row for row in rows)
+    assert any("valid_f1" in row for row in rows)
+    assert type(hub.load(str(tmp_path / "whole" / "model"))).__name__ == "SDC"
 
 
 def test_labels_of_moments_are_learned(tmp_path: Path) -> None:
@@ -121,7 +143,7 @@ def test_every_recipe_in_the_repository_builds() -> None:
     assert paths
     for path in paths:
         recipe = read_recipe(path)
-        if isinstance(recipe, STSRecipe):
+        if isinstance(recipe, CaptionRecipe):
             with torch.device("meta"):
                 assert model_config(recipe).vocabulary
         elif isinstance(recipe, MCViTRecipe):

@@ -32,9 +32,6 @@ size = 16
 encoder = { dim = 16, stem_dim = 8, depth = 1 }
 bottleneck = { num_tokens = 3, dim = 16, num_heads = 2 }
 decoder = { dim = 16, num_layers = 1, num_heads = 2, mlp_dim = 32, max_tokens = 12 }
-[recipe.model.stack]
-num_layers = 1
-state = 4
 [[recipe.stages]]
 name = "tell"
 data = "videos"
@@ -43,9 +40,16 @@ batch_size = 1
 encoder_scale = 0.0
 [[rows]]
 name = "With carry"
+recipe.model.stack = { num_layers = 1, state = 4 }
 [[rows]]
 name = "Without"
-recipe.model.stack.carry = false
+recipe.model.stack = { num_layers = 1, state = 4, carry = false }
+"""
+SDC_ROW = """
+[[rows]]
+name = "Streaming DVC"
+recipe.method = "sdc"
+recipe.model.memory.size = 9
 """
 
 
@@ -87,10 +91,11 @@ def test_killed_study_goes_on_and_trains_nothing_twice(path: Path, tmp_path: Pat
 def test_command_runs_a_study_and_prints_its_table(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    path.write_text(TEXT + SDC_ROW)
     assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["studies"]["tiny"]
-    assert list(found) == ["With carry", "Without"]
-    assert set(found["Without"]) == set(SCORES)
+    assert list(found) == ["With carry", "Without", "Streaming DVC"]
+    assert set(found["Without"]) == set(found["Streaming DVC"]) == set(SCORES)
     assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--no-run"]) == 0
     shown = capsys.readouterr().out
     assert "Carry or not" in shown

@@ -23,6 +23,12 @@ def test_bottleneck_matches_a_full_last_block(bottleneck: Bottleneck) -> None:
     torch.testing.assert_close(bottleneck(tokens), bottleneck.norm(hidden[:, -3:]), rtol=1e-12, atol=1e-12)
 
 
+def test_without_layers_all_tokens_go_on_at_the_width_asked_for() -> None:
+    open_wide = Bottleneck(BottleneckConfig(num_layers=0, dim=8), input_dim=6).double()
+    tokens = torch.randn(4, 5, 6, dtype=torch.float64)
+    assert torch.equal(open_wide(tokens), open_wide.norm(open_wide.project(tokens)))
+
+
 def test_attention_weights_sum_to_one_over_all_tokens(bottleneck: Bottleneck) -> None:
     weights = bottleneck.attention(torch.randn(4, 5, 6, dtype=torch.float64))
     assert weights.shape == (4, 2, 3, 8)

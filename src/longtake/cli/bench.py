@@ -13,13 +13,13 @@ import typer
 
 def bench(
     name: Annotated[
-        Literal["scan", "stream", "kv", "memory", "mcvit", "decode", "flops"],
+        Literal["scan", "stream", "kv", "memory", "mcvit", "decode", "flops", "sts"],
         typer.Argument(
             help="scan: the SSM against its FFT form. stream: memory and time over a long video. kv: StateKV's time "
             "per frame early and late, its attention against bare products. memory: MC-ViT's memory and time per "
             "segment early and late. mcvit: its operations and memory against joint attention's, and its k-means. "
             "decode: an answer after two minutes and after an hour. flops: StateKV's operations at 512 frames; "
-            "prints docs/flops.md."
+            "prints docs/flops.md. sts: those of STS and Streaming DVC at the paper's scale; prints docs/flops_sts.md."
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
@@ -42,10 +42,8 @@ def bench(
     result = _measure(name, minutes, model, data or _cache())
     if as_json:
         print(json.dumps(result))
-    elif name == "flops":
-        from longtake.eval.flops_page import page
-
-        print(page(result), end="")
+    elif name in ("flops", "sts"):
+        print(_page(result), end="")
     else:
         _print_table(result)
 
@@ -65,6 +63,10 @@ def _measure(name: str, minutes: float, model: str | None, folder: Path) -> dict
         from longtake.eval.bench_flops import bench_flops
 
         return bench_flops()
+    if name == "sts":
+        from longtake.eval.bench_sts import bench_sts
+
+        return bench_sts()
     if name == "decode":
         from longtake.eval.bench_decode import DecodeSetting, bench_decode
 
@@ -82,6 +84,12 @@ def _measure_mcvit(name: str, minutes: float) -> dict[str, Any]:
     from longtake.eval.bench_mcvit import bench_mcvit
 
     return bench_mcvit(tell=_tell)
+
+
+def _page(result: dict[str, Any]) -> str:
+    from longtake.eval import flops_page, sts_page
+
+    return flops_page.page(result) if result["name"] == "flops" else sts_page.page(result)
 
 
 def _tell(line: str) -> None:

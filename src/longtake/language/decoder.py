@@ -81,38 +81,44 @@ class CaptionDecoder(nn.Module):
         tokenizer: CaptionTokenizer,
         visible: Bool[Tensor, "batch memory"] | None = None,
         event_bias: float = 0.0,
+        prefix: Int[Tensor, "batch prefix"] | None = None,
     ) -> list[list[TimedText]]:
         """Say the events of each row, greedily, within the grammar of ``CaptionTokenizer``.
 
         Args:
             event_bias: added to the score of ``<event>``; above 0 says more, below 0 says less.
+            prefix: what was said before, with its end of sequence; it is read, not said again.
         """
         memory = self.memory(memory)
         batch = memory.shape[0]
         ids = torch.full((batch, 1), PAD, device=memory.device)
-        probabilities = torch.ones(batch, 1)
+        if prefix is not None:
+            ids = torch.cat([ids, prefix], dim=1)
+        given = ids.shape[1]
+        unread, probabilities = ids, torch.ones(batch, 0)
         done = torch.zeros(batch, dtype=torch.bool, device=memory.device)
         cache = None
-        while not bool(done.all()) and ids.shape[1] <= self.config.max_tokens:
+        while not bool(done.all()) and ids.shape[1] < given + self.config.max_tokens:
             output = self.stack(
-                input_ids=ids[:, -1:],
+                input_ids=unread,
                 encoder_hidden_states=memory,
                 encoder_attention_mask=visible,
                 use_cache=True,
                 cache=cache,
             )
             cache = output.cache
-            scores = self.logits(output.last_hidden_state)[:, -1].float()
+            scores = self.logits(output.last_hidden_state[:, -1:])[:, -1].float()
             scores[:, EVENT] += event_bias
             scores = scores.masked_fill(~allowed_next(ids, tokenizer), float("-inf"))
             best, token = scores.softmax(-1).max(-1)
             token = token.masked_fill(done, PAD)
             done = done | (token == EOS)
-            ids = torch.cat([ids, token[:, None]], dim=1)
+            unread = token[:, None]
+            ids = torch.cat([ids, unread], dim=1)
             probabilities = torch.cat([probabilities, best[:, None].cpu()], dim=1)
         return [
             tokenizer.decode(row, scores)
-            for row, scores in zip(ids[:, 1:].tolist(), probabilities[:, 1:].tolist(), strict=True)
+            for row, scores in zip(ids[:, given:].tolist(), probabilities.tolist(), strict=True)
         ]
 
 

@@ -21,13 +21,21 @@ from jaxtyping import Complex, Float, UInt8
 from torch import Tensor, nn
 
 from longtake import hub
-from longtake.errors import ConfigError, StateError, UnsupportedRequest
+from longtake.errors import StateError, UnsupportedRequest
 from longtake.language.decoder import CaptionDecoder
-from longtake.language.tokenizer import CaptionTokenizer, TimedText
+from longtake.language.tokenizer import CaptionTokenizer
+from longtake.methods.captioning import (
+    build_tokenizer,
+    check_segment,
+    clock_after,
+    newest,
+    nothing_before,
+    stands_before,
+)
 from longtake.methods.sts_config import STSConfig, sts_large
 from longtake.methods.sts_stack import STSStack
-from longtake.methods.sts_time import stream_event, video_event
-from longtake.types import Caption, Event, Request, Response, Segment
+from longtake.methods.sts_time import event_of
+from longtake.types import Caption, Request, Response, Segment
 from longtake.vision import Bottleneck, ConvEncoder, TransformersEncoder, build_encoder
 
 PRESETS: dict[str, Callable[[], STSConfig]] = {"sts-large": sts_large}
@@ -66,9 +74,7 @@ class STS(nn.Module, hub.Published):
         self.stack = STSStack(config.stack, config.bottleneck.dim)
         self.frame_position = nn.Parameter(torch.randn(config.num_frames, config.bottleneck.dim) * 0.1)
         self.token_position = nn.Parameter(torch.randn(config.bottleneck.num_tokens, config.bottleneck.dim) * 0.1)
-        words = len(config.vocabulary) + 1 if config.vocabulary else config.text_vocab_size
-        vocab_size = 3 + config.time.num_buckets + words
-        self.decoder = CaptionDecoder(config.decoder, vocab_size, config.bottleneck.dim)
+        self.decoder = CaptionDecoder(config.decoder, config.vocab_size, config.bottleneck.dim)
 
     @classmethod
     def from_config(cls, fields: dict[str, Any]) -> STS:
@@ -88,9 +94,9 @@ class STS(nn.Module, hub.Published):
 
     def init_state(self, batch: int = 1) -> STSState:
         """The state of ``batch`` streams of which nothing has been seen."""
-        size, weight = self.config.size, self.frame_position
+        weight = self.frame_position
         return STSState(
-            before=torch.zeros(batch, self.encoder.history, 3, size, size, dtype=torch.uint8, device=weight.device),
+            before=nothing_before(self.config, self.encoder.history, batch, weight.device),
             carried=self.stack.init_carried(batch, self.config.bottleneck.num_tokens),
             shown=torch.zeros(batch, 0, self.config.bottleneck.dim, dtype=weight.dtype, device=weight.device),
             clock=(),
@@ -117,17 +123,13 @@ class STS(nn.Module, hub.Published):
         """
         self._check(state, segment)
         frames = segment.pixels.to(self.frame_position.device).unsqueeze(0)
-        # Nothing came before the first frame of a stream, so that frame stands for it.
-        before = state.before if state.seen_frames else frames[:, :1].expand(-1, state.before.shape[1], -1, -1, -1)
+        before = state.before if state.seen_frames else stands_before(frames, self.encoder.history)
         outputs, carried = self.take_in(frames, before, state.carried)
-        history = torch.cat([before, frames], dim=1)
-        window = self.config.time.num_buckets - 1
-        clock = (*state.clock[:-1], *segment.pts_seconds)[-window:]
         return STSState(
-            before=history[:, history.shape[1] - self.encoder.history :].clone(),
+            before=newest(before, frames),
             carried=carried,
             shown=self.show(outputs),
-            clock=(*clock, segment.end_seconds),
+            clock=clock_after(state.clock, segment, self.config.time),
             seen_frames=state.seen_frames + frames.shape[1],
             fresh_frames=frames.shape[1],
             total_seconds=segment.total_seconds or state.total_seconds,
@@ -146,7 +148,8 @@ class STS(nn.Module, hub.Published):
         if state.fresh_frames == 0:
             return iter(())
         said = self.decoder.generate(state.shown, self.tokenizer, event_bias=self.config.event_bias)[0]
-        events = (self.to_event(item, state.clock, state.fresh_frames, state.total_seconds) for item in said)
+        time = self.config.time
+        events = (event_of(item, time, state.clock, state.fresh_frames, state.total_seconds) for item in said)
         return iter([event for event in events if event])
 
     # --- the parts, in the order in which a frame passes them (training calls these)
@@ -171,49 +174,14 @@ class STS(nn.Module, hub.Published):
             return placed.flatten(1, 2)
         return placed[:, -1] if self.config.shown == "last-frame" else placed[:, -1, tokens - 1 :]
 
-    def to_event(
-        self, said: TimedText, clock: tuple[float, ...], fresh_frames: int, total_seconds: float
-    ) -> Event | None:
-        """Buckets to seconds; None for an event that did not end in this segment or has no length."""
-        time = self.config.time
-        if time.encoding == "video":
-            return video_event(said, total_seconds, time.num_buckets)
-        return stream_event(said, clock, fresh_frames, time.num_buckets)
-
     def _check(self, state: STSState, segment: Segment) -> None:
+        check_segment(self.config, segment, state.total_seconds)
         config = self.config
-        expected = (3, config.size, config.size)
-        if tuple(segment.pixels.shape[1:]) != expected or segment.pixels.shape[0] > config.num_frames:
-            raise StateError(
-                f"segment {segment.index} has shape {tuple(segment.pixels.shape)}, expected at most "
-                f"{config.num_frames} frames of {expected}; cut it with this model's segment_spec"
-            )
-        if config.time.encoding == "video" and not (segment.total_seconds or state.total_seconds):
-            raise ConfigError(
-                "this model says times as parts of the video's length, and this source has none; "
-                "use a file, or a model with the 'stream' time encoding"
-            )
         if state.before.shape[0] != 1 or len(state.carried) != config.stack.num_layers:
             raise StateError(
                 f"state of {state.before.shape[0]} streams and {len(state.carried)} layers, expected 1 stream and "
                 f"{config.stack.num_layers} layers; use this model's init_state"
             )
-
-
-def build_tokenizer(config: STSConfig) -> CaptionTokenizer:
-    """The tokenizer that ``config`` names."""
-    if config.vocabulary:
-        return CaptionTokenizer.from_words(config.vocabulary, config.time.num_buckets)
-    from tokenizers import Tokenizer
-
-    name = config.text_tokenizer
-    text = Tokenizer.from_str(name) if name.lstrip().startswith("{") else Tokenizer.from_pretrained(name)
-    if text.get_vocab_size() > config.text_vocab_size:
-        raise ConfigError(
-            f"tokenizer {name[:40]!r} has {text.get_vocab_size()} tokens, "
-            f"the model has room for {config.text_vocab_size}; set text_vocab_size"
-        )
-    return CaptionTokenizer(text, config.time.num_buckets)
 
 
 def parameter_counts(model: STS) -> dict[str, int]:

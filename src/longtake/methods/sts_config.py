@@ -1,4 +1,4 @@
-"""Every size of an STS model, and the two presets."""
+"""Every size of an STS model, those that its baselines share with it, and the two presets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 from longtake.config import from_dict, to_dict
 from longtake.errors import ConfigError
 from longtake.language.decoder import DecoderConfig
+from longtake.language.tokenizer import FIRST_TIME
 from longtake.types import SegmentSpec
 from longtake.vision import BottleneckConfig, EncoderConfig
 
@@ -55,8 +56,8 @@ class TimeConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class STSConfig:
-    """A whole STS model."""
+class CaptionerConfig:
+    """What STS and the streams it is compared with share: frames, encoder, bottleneck, decoder, times and words."""
 
     num_frames: int = 8
     """Frames per segment."""
@@ -65,11 +66,8 @@ class STSConfig:
     """Height and width of a frame in pixels."""
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     bottleneck: BottleneckConfig = field(default_factory=BottleneckConfig)
-    stack: StackConfig = field(default_factory=StackConfig)
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
     time: TimeConfig = field(default_factory=TimeConfig)
-    shown: Literal["all", "last-frame", "last-token"] = "all"
-    """Tokens of the segment that the decoder reads (the paper's table 5)."""
     vocabulary: tuple[str, ...] = ()
     """Words the decoder can say (a closed vocabulary); empty: ``text_tokenizer`` is used."""
     text_tokenizer: str = ""
@@ -80,21 +78,39 @@ class STSConfig:
     """Added to the score of saying one more event; chosen on validation videos."""
 
     def __post_init__(self) -> None:
-        if self.shown not in ("all", "last-frame", "last-token"):
-            raise ConfigError(f"shown is {self.shown!r}, expected 'all', 'last-frame' or 'last-token'")
         if self.time.encoding == "stream" and self.time.num_buckets <= self.num_frames:
             raise ConfigError(
                 f"{self.time.num_buckets} time buckets cannot hold a segment of {self.num_frames} frames; use more"
             )
         if not self.vocabulary and not self.text_vocab_size:
-            raise ConfigError("an STS model needs a vocabulary, or text_tokenizer and text_vocab_size")
+            raise ConfigError("a captioner needs a vocabulary, or text_tokenizer and text_vocab_size")
 
     @property
     def segment_spec(self) -> SegmentSpec:
         return SegmentSpec(num_frames=self.num_frames, fps=self.fps, height=self.size, width=self.size)
 
+    @property
+    def vocab_size(self) -> int:
+        """Of the decoder: pad, end, event, times, and the words with ``<unk>``."""
+        words = len(self.vocabulary) + 1 if self.vocabulary else self.text_vocab_size
+        return FIRST_TIME + self.time.num_buckets + words
+
     def to_dict(self) -> dict[str, Any]:
         return to_dict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class STSConfig(CaptionerConfig):
+    """A whole STS model."""
+
+    stack: StackConfig = field(default_factory=StackConfig)
+    shown: Literal["all", "last-frame", "last-token"] = "all"
+    """Tokens of the segment that the decoder reads (the paper's table 5)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shown not in ("all", "last-frame", "last-token"):
+            raise ConfigError(f"shown is {self.shown!r}, expected 'all', 'last-frame' or 'last-token'")
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> STSConfig:

@@ -8,6 +8,7 @@ divide the length of the video, which must be known (the paper's encoding).
 from __future__ import annotations
 
 from longtake.language.tokenizer import TimedText
+from longtake.methods.sts_config import TimeConfig
 from longtake.types import Event
 
 
@@ -19,6 +20,15 @@ def stream_bucket(frame: int, border: int, num_buckets: int) -> int:
 def video_bucket(seconds: float, total_seconds: float, num_buckets: int) -> int:
     """Bucket of a time in a video of ``total_seconds``."""
     return min(max(round(seconds / total_seconds * (num_buckets - 1)), 0), num_buckets - 1)
+
+
+def event_of(
+    said: TimedText, time: TimeConfig, clock: tuple[float, ...], fresh_frames: int, total_seconds: float
+) -> Event | None:
+    """What was said, in seconds; None for an event that did not end in this segment or has no length."""
+    if time.encoding == "video":
+        return video_event(said, total_seconds, time.num_buckets)
+    return stream_event(said, clock, fresh_frames, time.num_buckets)
 
 
 def stream_event(said: TimedText, clock: tuple[float, ...], fresh_frames: int, num_buckets: int) -> Event | None:

@@ -83,7 +83,7 @@ def step(
     Equation: 9 and 10.
     """
     dtype = _check(inputs.unsqueeze(-1), weights, carried)
-    with _full_precision(inputs):
+    with full_precision(inputs):
         x = inputs.to(dtype)
         carried = torch.exp(weights.log_A) * carried + x.unsqueeze(-1)
         outputs = 2 * (weights.C * carried).real.sum(-1) + weights.D * x
@@ -107,7 +107,7 @@ def scan_fft(
     """
     dtype = _check(inputs, weights, carried)
     time = inputs.shape[-1]
-    with _full_precision(inputs):
+    with full_precision(inputs):
         x = inputs.to(dtype)
         kernels = kernels or fft_kernels(weights, time)
         spectrum = cast(Tensor, torch.fft.rfft(x, n=2 * time)) * kernels.spectrum  # pyright: ignore
@@ -147,7 +147,7 @@ def scan_chunked(
     Departs: never below float32/complex64, also under bf16 autocast.
     """
     dtype = _check(inputs, weights, carried)
-    with _full_precision(inputs):
+    with full_precision(inputs):
         if operators is None:
             operators = chunk_operators(weights, chunk_length(inputs.shape[-1]))
         outputs, carried = _scan(inputs.to(dtype), operators, carried)
@@ -387,8 +387,8 @@ def _mlp(dim: int, hidden: int, dropout: float) -> nn.Sequential:
     )
 
 
-def _full_precision(inputs: Tensor) -> AbstractContextManager[object]:
-    """Autocast would run the matrix products in bf16 and lose the state."""
+def full_precision(inputs: Tensor) -> AbstractContextManager[object]:
+    """Autocast would run the matrix products in bf16 and lose a state."""
     device = inputs.device.type
     return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from longtake.data.toybox import KINDS, Script, frame_labels
 from longtake.data.toybox.world import ACTIONS
-from longtake.methods.sts_config import STSConfig
+from longtake.methods.sts_config import CaptionerConfig
 
 IGNORED = -100
 MEMORY_ANSWERS = (
@@ -52,7 +52,7 @@ class Labels:
     """Index into MEMORY_ANSWERS of the words of that event's sentence."""
 
 
-def labels_of(script: Script, times: np.ndarray, model: STSConfig) -> Labels:
+def labels_of(script: Script, times: np.ndarray, model: CaptionerConfig) -> Labels:
     truth = frame_labels(script, times)
     visible = truth.visible.astype(bool)
     present = truth.colour >= 0

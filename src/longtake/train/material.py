@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 from longtake.data.toybox import Renderer, Script, make_script
 from longtake.files import write_whole
 from longtake.language.tokenizer import PAD, CaptionTokenizer, TimedText
-from longtake.methods.sts_config import STSConfig
+from longtake.methods.sts_config import CaptionerConfig
 from longtake.methods.sts_time import stream_bucket, video_bucket
 from longtake.train.film import drawn, through_file
 from longtake.train.labels import Labels, labels_of
@@ -66,7 +66,7 @@ class ToyboxStage(Dataset[Batch]):
     def __init__(
         self,
         stage: STSStage,
-        model: STSConfig,
+        model: CaptionerConfig,
         tokenizer: CaptionTokenizer,
         seed: int,
         split: str,
@@ -131,7 +131,7 @@ class ToyboxStage(Dataset[Batch]):
         return torch.stack([drawn(renderer, np.maximum(time - back, 0.0)) for time in times])
 
 
-def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_labelled: int = 2) -> list[Batch]:
+def moments(seed: int, split: str, model: CaptionerConfig, num_moments: int = 4, num_labelled: int = 2) -> list[Batch]:
     """Short runs of frames of one video, more often while something happens than not.
 
     Several of one video, since setting the scene costs more than drawing a frame.
@@ -157,7 +157,7 @@ def moments(seed: int, split: str, model: STSConfig, num_moments: int = 4, num_l
     return found
 
 
-def frame_times(script: Script, model: STSConfig, taken: Taken) -> np.ndarray:
+def frame_times(script: Script, model: CaptionerConfig, taken: Taken) -> np.ndarray:
     """Times of the frames in seconds: the model's time grid, or spread evenly over the video."""
     if taken.num_frames:
         return (np.arange(taken.num_frames) + 0.5) / taken.num_frames * script.seconds
@@ -165,7 +165,7 @@ def frame_times(script: Script, model: STSConfig, taken: Taken) -> np.ndarray:
 
 
 def told(
-    script: Script, times: np.ndarray, model: STSConfig, tokenizer: CaptionTokenizer, taken: Taken, frames: Tensor
+    script: Script, times: np.ndarray, model: CaptionerConfig, tokenizer: CaptionTokenizer, taken: Taken, frames: Tensor
 ) -> Batch:
     """A batch of one video: its frames with what is true at each and what is to be said at each decoding point."""
     return Batch(
@@ -177,7 +177,7 @@ def told(
 
 
 def tokens_of(
-    script: Script, times: np.ndarray, model: STSConfig, tokenizer: CaptionTokenizer, *, whole: bool = False
+    script: Script, times: np.ndarray, model: CaptionerConfig, tokenizer: CaptionTokenizer, *, whole: bool = False
 ) -> Int[Tensor, "1 segments length"]:
     """Token ids per segment: the events whose end lies in it, in order of their ends; ``whole``: all in one row."""
     num_frames, size = len(times), len(times) if whole else model.num_frames

@@ -14,10 +14,10 @@ from longtake.errors import CheckpointError, ConfigError
 from longtake.train.loop import Run, TrainProgress
 from longtake.train.mcvit.recipe import MCViTRecipe
 from longtake.train.recipe import Recipe
-from longtake.train.sts_recipe import STSRecipe
+from longtake.train.sts_recipe import CaptionRecipe, SDCRecipe, STSRecipe
 from longtake.train.vlm.recipe import VLMRecipe
 
-RECIPES: dict[str, type[Recipe]] = {"sts": STSRecipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
+RECIPES: dict[str, type[Recipe]] = {"sts": STSRecipe, "sdc": SDCRecipe, "vlm": VLMRecipe, "mcvit": MCViTRecipe}
 """By ``method``; a recipe that names none is one of STS."""
 VALID = "valid_"
 """What the names of scores begin with in a run's metrics."""
@@ -49,7 +49,7 @@ def train(
         recipe: What is trained, on what.
         folder: Where metrics, checkpoints and the model go.
         resume: Go on from the folder's last checkpoint.
-        seen_folder: Where the tokens of a frozen encoder are kept (16-bit), for runs that share one (STS).
+        seen_folder: Where the tokens of a frozen encoder are kept (16-bit), for runs that share one (captioners).
 
     Raises:
         ConfigError: the folder holds another run, or the recipe cannot work.
@@ -61,7 +61,7 @@ def train(
         raise ConfigError(
             f"{folder} already holds a run; add --resume to go on with it, or choose another folder with -o"
         )
-    if resume and written.exists() and written.read_text() != resolved:
+    if resume and written.exists() and json.loads(written.read_text()) != json.loads(resolved):
         raise ConfigError(f"{folder} holds a run of another recipe; resume with the same recipe and --set values")
     if resume and not (folder / "checkpoint").is_dir():
         raise CheckpointError(f"{folder} has no checkpoint to resume from; start without --resume")
@@ -90,7 +90,7 @@ def build_run(recipe: Recipe, folder: Path, seen_folder: Path | None = None) -> 
         from longtake.train.mcvit.run import MCViTRun
 
         return MCViTRun(recipe, folder)
-    if isinstance(recipe, STSRecipe):
+    if isinstance(recipe, CaptionRecipe):
         from longtake.train.sts_run import STSRun
 
         return STSRun(recipe, folder, seen_folder)

@@ -1,4 +1,4 @@
-"""What a recipe of an STS model, or of a global baseline, says."""
+"""What a recipe of an STS model, or of one of its baselines, says."""
 
 from __future__ import annotations
 
@@ -35,12 +35,9 @@ class STSStage(Stage):
 
 
 @dataclass(frozen=True, kw_only=True)
-class STSRecipe(Recipe):
-    """A whole training run of an STS model."""
+class CaptionRecipe(Recipe):
+    """A whole training run of a captioner of any method."""
 
-    method: Literal["sts"] = "sts"
-    whole_video: WholeVideoConfig | None = None
-    """A global baseline to train in the place of the stack; times then need the ``video`` encoding."""
     frames_per_video: int = 0
     """Frames spread evenly over each video (the paper's 16 to 256); 0: all frames of the model's time grid."""
     stages: tuple[STSStage, ...] = ()
@@ -52,13 +49,45 @@ class STSRecipe(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.average:
-            raise ConfigError(f"recipe {self.name}: average is {self.average}; STS training keeps no mean of weights")
+            raise ConfigError(
+                f"recipe {self.name}: average is {self.average}; training of captioners keeps no mean of weights"
+            )
         if self.frames_per_video < 0:
             raise ConfigError(f"recipe {self.name}: frames_per_video is {self.frames_per_video}, expected 0 or more")
-        sampled = self.frames_per_video or self.whole_video
-        if sampled and any(stage.data == "videos" and stage.encoder_scale for stage in self.stages):
-            raise ConfigError(
-                f"recipe {self.name}: whole_video and frames_per_video need encoder_scale = 0 in each stage"
-            )
+        if self.frames_per_video:
+            self.check_frozen("frames_per_video")
         if self.frames_per_video and any(stage.file_share for stage in self.stages):
             raise ConfigError(f"recipe {self.name}: frames_per_video are drawn, not read; set file_share = 0")
+
+    def check_frozen(self, what: str) -> None:
+        """Raise ConfigError unless the encoder is frozen wherever whole videos are taken."""
+        if any(stage.data == "videos" and stage.encoder_scale for stage in self.stages):
+            raise ConfigError(f"recipe {self.name}: {what} needs encoder_scale = 0 in each stage")
+
+
+@dataclass(frozen=True, kw_only=True)
+class STSRecipe(CaptionRecipe):
+    """A whole training run of an STS model."""
+
+    method: Literal["sts"] = "sts"
+    whole_video: WholeVideoConfig | None = None
+    """A global baseline to train in the place of the stack; times then need the ``video`` encoding."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.whole_video:
+            self.check_frozen("whole_video")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SDCRecipe(CaptionRecipe):
+    """A whole training run of a Streaming DVC model."""
+
+    method: Literal["sdc"] = "sdc"
+    prefix_dropout: float = 0.5
+    """Share of earlier captions left out of a prefix in training, since in use they may be missing or wrong."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.prefix_dropout <= 1:
+            raise ConfigError(f"recipe {self.name}: prefix_dropout is {self.prefix_dropout}, expected 0 to 1")

@@ -1,10 +1,11 @@
-"""One training run of an STS model: its optimizer, its stages, its scores."""
+"""One training run of an STS model or of one of its baselines: its optimizer, its stages, its scores."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -16,23 +17,27 @@ from longtake.data.toybox import TOYBOX_VERSION, make_script, vocabulary
 from longtake.errors import ConfigError
 from longtake.hub import weights_digest
 from longtake.methods.baselines import WholeVideo
+from longtake.methods.baselines.sdc import SDC
+from longtake.methods.baselines.sdc_config import SDCConfig
 from longtake.methods.sts import STS
 from longtake.methods.sts_config import STSConfig
 from longtake.state.ssm import ssm_parameters
+from longtake.train.caption_objective import CaptionObjective
 from longtake.train.loop import Place, Run, learning_rate
 from longtake.train.material import Batch, Taken, ToyboxStage
 from longtake.train.objective import STSObjective
+from longtake.train.sdc_objective import SDCObjective
 from longtake.train.start import start_from
-from longtake.train.sts_recipe import STSRecipe, STSStage
+from longtake.train.sts_recipe import CaptionRecipe, SDCRecipe, STSRecipe, STSStage
 from longtake.train.validate import caption_video, scores
 
 
 class STSRun(Run):
     """One training run in a folder."""
 
-    def __init__(self, recipe: STSRecipe, folder: Path, seen_folder: Path | None = None) -> None:
+    def __init__(self, recipe: CaptionRecipe, folder: Path, seen_folder: Path | None = None) -> None:
         super().__init__(recipe, folder)
-        self.recipe: STSRecipe = recipe
+        self.recipe: CaptionRecipe = recipe
         self.seen_folder = seen_folder
         objective = build_objective(recipe)
         model = objective.model
@@ -56,7 +61,7 @@ class STSRun(Run):
     def stage_data(self, stage: STSStage, split: str) -> ToyboxStage:
         objective = self.accelerator.unwrap_model(self.objective)
         model, recipe = objective.model, self.recipe
-        taken = Taken(num_frames=recipe.frames_per_video, whole=recipe.whole_video is not None)
+        taken = Taken(num_frames=recipe.frames_per_video, whole=objective.whole is not None)
         see = functools.partial(see_frozen, objective, self.accelerator, bool(taken.num_frames))
         seed, frozen = recipe.seed, stage.encoder_scale == 0
         if not frozen:
@@ -91,7 +96,7 @@ class STSRun(Run):
         return values | {"gradient_norm": round(float(norm or 0.0), 4), "learning_rate": rate}
 
 
-def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, frames: Tensor) -> Tensor:
+def see_frozen(objective: CaptionObjective[Any], accelerator: Accelerator, spread: bool, frames: Tensor) -> Tensor:
     """Kept tokens of one whole video; runs where the video is drawn, beside the process that trains.
 
     ``spread``: frames come one by one with their own earlier frames, not as one run of frames.
@@ -101,7 +106,7 @@ def see_frozen(objective: STSObjective, accelerator: Accelerator, spread: bool, 
     return tokens.transpose(0, 1) if spread else tokens
 
 
-def seeing_digest(objective: STSObjective, stage: STSStage, taken: Taken) -> str:
+def seeing_digest(objective: CaptionObjective[Any], stage: STSStage, taken: Taken) -> str:
     """What the kept tokens of a video depend on beside the video: weights, world, frames taken."""
     model = objective.model
     weights = {
@@ -113,7 +118,7 @@ def seeing_digest(objective: STSObjective, stage: STSStage, taken: Taken) -> str
     return hashlib.sha256(f"{weights_digest(weights)} {rest}".encode()).hexdigest()[:16]
 
 
-def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) -> list[dict[str, object]]:
+def parameter_groups(objective: CaptionObjective[Any], seeing: set[int], slow: set[int]) -> list[dict[str, object]]:
     """Parameters by what their learning rate and weight decay depend on."""
     groups: dict[tuple[bool, bool, bool], list[torch.nn.Parameter]] = {}
     for parameter in objective.parameters():
@@ -123,23 +128,32 @@ def parameter_groups(objective: STSObjective, seeing: set[int], slow: set[int]) 
     return [{"params": parameters, **dict(zip(names, key, strict=True))} for key, parameters in groups.items()]
 
 
-def build_objective(recipe: STSRecipe) -> STSObjective:
+def build_objective(recipe: CaptionRecipe) -> STSObjective | SDCObjective:
     """The model of the recipe with its training heads, with the weights of ``start_from`` where they fit."""
     config = model_config(recipe)
-    model, kept = STS(config), config.bottleneck
-    whole = recipe.whole_video and WholeVideo(
-        recipe.whole_video, config.stack, kept.num_tokens, kept.dim, config.num_frames
-    )
-    objective = STSObjective(model, whole)
+    if isinstance(config, SDCConfig):
+        assert isinstance(recipe, SDCRecipe), "only such a recipe has such a config"
+        objective = SDCObjective(SDC(config), recipe.prefix_dropout)
+    else:
+        objective = STSObjective(STS(config), build_whole_video(recipe, config))
     if recipe.start_from:
         start_from(objective, hub.find(recipe.start_from), recipe.start_parts)
     return objective
 
 
-def model_config(recipe: STSRecipe) -> STSConfig:
+def model_config(recipe: CaptionRecipe) -> STSConfig | SDCConfig:
     """Toybox's vocabulary unless the recipe says otherwise."""
     fields = {"vocabulary": list(vocabulary())} | recipe.model
-    return from_dict(STSConfig, fields, where=f"recipe {recipe.name}: model")
+    config_type = SDCConfig if isinstance(recipe, SDCRecipe) else STSConfig
+    return from_dict(config_type, fields, where=f"recipe {recipe.name}: model")
+
+
+def build_whole_video(recipe: CaptionRecipe, config: STSConfig) -> WholeVideo | None:
+    """The global baseline that the recipe asks for, if any."""
+    if not isinstance(recipe, STSRecipe) or recipe.whole_video is None:
+        return None
+    kept = config.bottleneck
+    return WholeVideo(recipe.whole_video, config.stack, kept.num_tokens, kept.dim, config.num_frames)
 
 
 class Judge:
@@ -154,7 +168,7 @@ class Judge:
         self.data = run.stage_data(stage, "valid") if stage else None
         self.videos: list[Batch] = []
 
-    def scores(self, objective: STSObjective) -> dict[str, float]:
+    def scores(self, objective: CaptionObjective[Any]) -> dict[str, float]:
         assert self.data is not None, "a stage that tells has videos"
         objective.eval()
         device = next(objective.parameters()).device
@@ -166,7 +180,7 @@ class Judge:
         return scores(pairs)
 
 
-def export(objective: STSObjective, folder: Path) -> None:
+def export(objective: CaptionObjective[Any], folder: Path) -> None:
     """The model without its training heads, for ``hub.load``; the old folder stays until the new one is whole."""
     fresh = folder.with_name(folder.name + ".new")
     hub.save(objective.model, fresh)

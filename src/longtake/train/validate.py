@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from longtake.data.toybox import Script
 from longtake.data.toybox.annotate import captions_of
 from longtake.eval.captions import caption_scores
-from longtake.methods.sts import STS
+from longtake.methods.sts_time import event_of
+from longtake.train.caption_objective import CaptionObjective
 from longtake.train.material import Batch
-from longtake.train.objective import STSObjective
 from longtake.types import Event
 
 
 @torch.no_grad()
-def caption_video(objective: STSObjective, batch: Batch, *, spread: bool = False) -> list[Event]:
+def caption_video(objective: CaptionObjective[Any], batch: Batch, *, spread: bool = False) -> list[Event]:
     """Events of one whole video (batch of one), as the stream would give them.
 
     ``spread``: its frames are spread evenly over the video instead of lying on the model's time grid.
     """
-    model: STS = objective.model
+    model = objective.model
     tokens = batch.seen if batch.seen is not None else objective.see(batch.frames, whole_video=True)[1]
-    memory, visible = objective.shown(objective.scan(tokens))
-    said = model.decoder.generate(memory, model.tokenizer, visible, event_bias=model.config.event_bias)
+    said = objective.tell(tokens)
     num_frames, window = tokens.shape[1], model.config.time.num_buckets - 1
     size = model.config.num_frames if objective.whole is None else num_frames
     # The n-th of the frames that are spread over a video begins where the n-th of equal parts does.
@@ -31,7 +32,8 @@ def caption_video(objective: STSObjective, batch: Batch, *, spread: bool = False
     for index, items in enumerate(said):
         border = min((index + 1) * size, num_frames)
         clock = tuple(frame * frame_seconds for frame in range(max(border - window, 0), border + 1))
-        found = (model.to_event(item, clock, border - index * size, batch.scripts[0].seconds) for item in items)
+        fresh, seconds = border - index * size, batch.scripts[0].seconds
+        found = (event_of(item, model.config.time, clock, fresh, seconds) for item in items)
         events += [event for event in found if event]
     return events
 

@@ -21,6 +21,7 @@ class BottleneckConfig:
     dim: int = 128
     """Width of the kept tokens."""
     num_layers: int = 1
+    """0: no bottleneck; all tokens of a frame go on, brought to width ``dim``."""
     num_heads: int = 4
     mlp_ratio: int = 2
     """Width of the MLP in units of ``dim``."""
@@ -39,7 +40,7 @@ class Bottleneck(nn.Module):
     def __init__(self, config: BottleneckConfig, input_dim: int) -> None:
         super().__init__()
         self.project = nn.Linear(input_dim, config.dim) if input_dim != config.dim else nn.Identity()
-        self.kept = nn.Parameter(torch.randn(config.num_tokens, config.dim) * 0.5)
+        self.kept = nn.Parameter(torch.randn(config.num_tokens if config.num_layers else 0, config.dim) * 0.5)
         self.blocks = nn.ModuleList(
             Block(dim=config.dim, num_heads=config.num_heads, mlp_dim=config.mlp_ratio * config.dim)
             for _ in range(config.num_layers)
@@ -47,6 +48,8 @@ class Bottleneck(nn.Module):
         self.norm = nn.LayerNorm(config.dim)
 
     def forward(self, tokens: Float[Tensor, "batch tokens input_dim"]) -> Float[Tensor, "batch kept dim"]:
+        if not self.blocks:
+            return self.norm(self.project(tokens))
         hidden, num_kept = self.before_last(tokens), self.kept.shape[0]
         return self.norm(self.blocks[-1](hidden[:, -num_kept:], hidden))
 
