@@ -57,10 +57,10 @@ def sdc_large() -> SDCConfig:
 
     K, two iterations of k-means and no bottleneck are those of the authors' released recipe for ViTT.
     """
-    shared = _shared(sts_large())
     per_frame = (sts_large().size // 16) ** 2 + 1
+    shared: dict[str, Any] = _shared(sts_large()) | {"bottleneck": BottleneckConfig(num_layers=0, dim=1024)}
     return SDCConfig(
-        **shared | {"bottleneck": BottleneckConfig(num_layers=0, dim=1024)},
+        **shared,
         memory=ClusterConfig(size=2 * per_frame),
         prefix_tokens=256,
     )
