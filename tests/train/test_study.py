@@ -93,13 +93,32 @@ def test_command_runs_a_study_and_prints_its_table(
 ) -> None:
     path.write_text(TEXT + SDC_ROW)
     assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["studies"]["tiny"]
+    told = json.loads(capsys.readouterr().out)
+    found = told["studies"]["tiny"]
     assert list(found) == ["With carry", "Without", "Streaming DVC"]
     assert set(found["Without"]) == set(found["Streaming DVC"]) == set(SCORES)
     assert run(["report", "toybox", "--study", str(path), "-o", str(tmp_path / "out"), "--no-run"]) == 0
     shown = capsys.readouterr().out
     assert "Carry or not" in shown
     assert "not run" not in shown
+    assert told["page"] == str(tmp_path / "out" / "report.html")
+
+
+def test_page_has_ours_beside_the_papers_and_says_what_was_not_run(path: Path, tmp_path: Path) -> None:
+    path.write_text(TEXT.replace('name = "Without"', 'name = "Without"\npaper = { CIDEr = 12.5 }'))
+    out = tmp_path / "out"
+    (out / "bounded").mkdir(parents=True)
+    (out / "bounded" / "bounded.json").write_text('{"command": "longtake report bounded --videos 2"}')
+    (out / "bounded" / "bounded.md").write_text("Right answers of bounded ones.\n")
+    assert run(["report", "toybox", "--study", str(path), "-o", str(out), "--no-run"]) == 0
+    page = (out / "report.html").read_text()
+    assert page.count("not run") == 2 * len(SCORES)
+    assert "paper: CIDEr" in page
+    assert "12.5" in page
+    assert f"--study {path}" in page
+    assert "seed 0" in page
+    assert "Right answers of bounded ones." in page
+    assert "longtake report bounded --videos 2 -o" in page
 
 
 def test_rows_of_one_name_are_refused() -> None:

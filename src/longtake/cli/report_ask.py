@@ -42,4 +42,7 @@ def ask(
         report = AskReport(valid=chosen, test=scored, blind=without_video(text_only_of_toybox(), test))
     heading = f"{model}, {videos} videos of {seconds} s, seed {seed}"
     table = markdown(report, heading)
-    options.write_report(output, "ask", report.to_dict(), table, picture=picture(report, heading), as_json=as_json)
+    again = options.command("ask", model=model, videos=videos, choosing=choosing, seconds=seconds, seed=seed)
+    options.write_report(
+        output, "ask", report.to_dict(), table, again=again, picture=picture(report, heading), as_json=as_json
+    )

@@ -36,4 +36,7 @@ def bounded(
         report = BoundedReport(found=found, blind=without_video(text_only_of_toybox(), test))
     heading = f"{model}, {videos} videos of {seconds} s, seed {seed}"
     table = markdown(report, heading)
-    options.write_report(output, "bounded", report.to_dict(), table, picture=picture(report, heading), as_json=as_json)
+    again = options.command("bounded", model=model, videos=videos, seconds=seconds, seed=seed)
+    options.write_report(
+        output, "bounded", report.to_dict(), table, again=again, picture=picture(report, heading), as_json=as_json
+    )

@@ -56,4 +56,5 @@ def sizes(
         )
     heading = f"{Path(small).name} and {model}, {videos} videos of {seconds} s, seed {seed}"
     table = markdown(report, heading)
-    options.write_report(output, "sizes", report.to_dict(), table, as_json=as_json)
+    again = options.command("sizes", small, model=model, videos=videos, seconds=seconds, seed=seed)
+    options.write_report(output, "sizes", report.to_dict(), table, again=again, as_json=as_json)

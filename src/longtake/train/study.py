@@ -45,6 +45,8 @@ class StudyRow:
     """In the picture, rows of one line are joined."""
     at: float = 0.0
     """Where on that line."""
+    paper: dict[str, float] = field(default_factory=dict)
+    """What the paper has for it, by the name of the score."""
 
 
 @dataclass(frozen=True, kw_only=True)
