@@ -16,7 +16,8 @@ $(SETUP): pyproject.toml constraints.txt
 	    f"longtake needs Python 3.11 or newer, {sys.executable} is {v}; try make setup PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@echo "longtake: installing into .venv (the first time takes minutes, most of it torch)"
-	@$(BIN)/python -m pip install $(if $(CI),-qq) --disable-pip-version-check -c constraints.txt -e '.[train,eval,dev]'
+	@$(BIN)/python -m pip install $(if $(CI),-qq) --disable-pip-version-check -c constraints.txt -e '.[train,eval,harness,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps -c constraints.txt lmms-eval
 	@touch $(SETUP)
 
 # ffmpeg and Java are for the tests and for METEOR; where they are missing those parts are skipped and say so
