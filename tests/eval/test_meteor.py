@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.eval.dvc_fixtures import read, units
 
-from longtake.eval import TextTools, meteor
+from longtake.eval import TextTools, meteor, meteor_process
 from longtake.eval.java import JavaError
 from longtake.eval.meteor import Meteor, corpus_score, pair_score
 
@@ -79,8 +79,8 @@ def impostor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Impostor:
     def build(program: str, **options: float) -> Meteor:
         script = tmp_path / "impostor.py"
         script.write_text(program, encoding="utf-8")
-        monkeypatch.setattr(meteor, "jar_file", Path)
-        monkeypatch.setattr(meteor, "java_command", lambda *, max_heap: [sys.executable, str(script)])
+        monkeypatch.setattr(meteor_process, "jar_file", Path)
+        monkeypatch.setattr(meteor_process, "java_command", lambda *, max_heap: [sys.executable, str(script)])
         return Meteor(**options)
 
     return build
@@ -100,6 +100,30 @@ def test_each_distinct_pair_is_aligned_once(impostor: Impostor, tmp_path: Path) 
         "SCORE ||| d ||| c",
         "SCORE ||| f ||| e",
     ]
+
+
+def test_many_pairs_are_shared_among_processes(
+    impostor: Impostor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meteor, "PAIRS_PER_PROCESS", 100)
+    program = ANSWER.replace("import sys", f"import os, sys\nopen({str(tmp_path)!r} + f'/{{os.getpid()}}', 'w')")
+    pairs = [("a" * number, "b") for number in range(400)]
+    with impostor(program, processes=2) as child:
+        assert len(child.statistics(pairs[:90])) == 90
+        assert len(list(tmp_path.glob("[0-9]*"))) == 1
+        found = child.statistics(pairs)
+    assert len(list(tmp_path.glob("[0-9]*"))) == 2
+    assert [found[pair][0] for pair in pairs] == [len(f"SCORE ||| b ||| {'a' * number}\n") for number in range(400)]
+
+
+def test_one_of_several_that_dies_ends_them_all(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meteor, "PAIRS_PER_PROCESS", 100)
+    program = ANSWER.replace("    print", "    if 'x' in line:\n        sys.exit('bad word')\n    print")
+    with impostor(program, processes=2) as child:
+        with pytest.raises(JavaError, match="bad word"):
+            child.statistics([(str(number), "x" if number == 70 else "b") for number in range(250)])
+        assert [process._process for process in child._processes] == [None, None]
+        assert len(child.statistics([("a", "b")])) == 1
 
 
 def test_a_flood_on_stderr_does_not_stall(impostor: Impostor) -> None:
@@ -138,7 +162,7 @@ def test_babble_is_not_taken_for_numbers(impostor: Impostor) -> None:
 def test_the_process_is_gone_after_use(impostor: Impostor) -> None:
     with impostor(ANSWER) as child:
         child.statistics([("a", "b")])
-        process = child._process
+        process = child._processes[0]._process
         assert process is not None
         assert process.poll() is None
     assert process.poll() is not None

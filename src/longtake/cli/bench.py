@@ -13,13 +13,14 @@ import typer
 
 def bench(
     name: Annotated[
-        Literal["scan", "stream", "kv", "memory", "mcvit", "decode", "flops", "sts"],
+        Literal["scan", "stream", "kv", "memory", "mcvit", "decode", "flops", "sts", "score"],
         typer.Argument(
             help="scan: the SSM against its FFT form. stream: memory and time over a long video. kv: StateKV's time "
             "per frame early and late, its attention against bare products. memory: MC-ViT's memory and time per "
             "segment early and late. mcvit: its operations and memory against joint attention's, and its k-means. "
             "decode: an answer after two minutes and after an hour. flops: StateKV's operations at 512 frames; "
-            "prints docs/flops.md. sts: those of STS and Streaming DVC at the paper's scale; prints docs/flops_sts.md."
+            "prints docs/flops.md. sts: those of STS and Streaming DVC at the paper's scale; prints docs/flops_sts.md. "
+            "score: an evaluation of captions at ActivityNet's size, with METEOR and SODA."
         ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
@@ -67,6 +68,10 @@ def _measure(name: str, minutes: float, model: str | None, folder: Path) -> dict
         from longtake.eval.bench_sts import bench_sts
 
         return bench_sts()
+    if name == "score":
+        from longtake.eval.bench_score import bench_score
+
+        return bench_score(tell=_tell)
     if name == "decode":
         from longtake.eval.bench_decode import DecodeSetting, bench_decode
 

@@ -8,31 +8,21 @@ Denkowski and Lavie 2014, "Meteor Universal", with the English ranking parameter
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
+import os
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import IO
 
 import numpy as np
-from jaxtyping import Float
 
-from longtake.eval.java import METEOR_DATA, METEOR_JAR, JavaError, jar_file, java_command
+from longtake.eval.meteor_process import PAIRS_IN_FLIGHT, MeteorProcess, Pair, Statistics
 
 ALPHA, BETA, GAMMA, DELTA = 0.85, 0.20, 0.60, 0.75
 MODULE_WEIGHTS = np.array([1.0, 0.6, 0.8, 0.6])
 """Exact, stem, synonym, paraphrase."""
-NUM_STATISTICS = 23
-
-Pair = tuple[str, str]
-"""Hypothesis and reference, tokenised."""
-Statistics = Float[np.ndarray, " statistics"]
-"""Hypothesis and reference length, function words of each; four numbers per module; chunks, matched words of each."""
-
-_PAIRS_IN_FLIGHT = 64
-"""So few that the answers fit the pipe: the jar never waits for us while we wait for it."""
+PAIRS_PER_PROCESS = 4096
+"""Another process is worth its start, which takes some ten seconds of a core, from so many pairs on."""
 
 
 def pair_score(statistics: Statistics) -> float:
@@ -73,26 +63,23 @@ def corpus_score(rows: Sequence[Statistics]) -> float:
 
 
 class Meteor:
-    """The jar as one child process, started when the first pair is asked for; a context manager that ends it.
+    """The jar in one child process per core, started as there are pairs for them; a context manager that ends them.
 
-    Not for use from several threads. After an error the process is gone and the next call starts a fresh one.
+    Not for use from several threads. After an error the processes are gone and the next call starts fresh ones.
     """
 
-    def __init__(self, *, timeout_seconds: float = 300.0) -> None:
+    def __init__(self, *, timeout_seconds: float = 300.0, processes: int | None = None) -> None:
         """Find the tools; nothing is started yet.
 
         Args:
             timeout_seconds: longest wait for 64 pairs, loading the paraphrase table (about 10 s) included.
+            processes: at most so many; by default as many as there are cores. Each takes up to 2 GB.
 
         Raises:
             JavaError: Java, the jar or its paraphrase table is missing.
         """
-        jar_file(METEOR_DATA)  # without it the process dies at its first word
-        jar = jar_file(METEOR_JAR)
-        self._command = [*java_command(max_heap="2G"), "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]
-        self._timeout_seconds = timeout_seconds
-        self._process: subprocess.Popen[str] | None = None
-        self._errors: IO[bytes] | None = None
+        count = processes or len(os.sched_getaffinity(0))
+        self._processes = [MeteorProcess(timeout_seconds=timeout_seconds) for _ in range(count)]
         self._known: dict[Pair, Statistics] = {}
 
     def __enter__(self) -> Meteor:
@@ -107,90 +94,34 @@ class Meteor:
         """The jar's numbers for every distinct pair, aligned once in the life of this object.
 
         Raises:
-            JavaError: the process failed or gave no answer in time.
+            JavaError: a process failed or gave no answer in time.
         """
         wanted = list(dict.fromkeys(pairs))
         unknown = [pair for pair in wanted if pair not in self._known]
-        for start in range(0, len(unknown), _PAIRS_IN_FLIGHT):
-            batch = unknown[start : start + _PAIRS_IN_FLIGHT]
-            self._known.update(zip(batch, self._align(batch), strict=True))
+        self._align([unknown[start : start + PAIRS_IN_FLIGHT] for start in range(0, len(unknown), PAIRS_IN_FLIGHT)])
         return {pair: self._known[pair] for pair in wanted}
 
     def close(self) -> None:
-        """End the process; it holds nothing that would need time to be put away."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with suppress(OSError):  # what was not yet written is of no use to a dead process
-                        pipe.close()
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
+        """End the processes; they hold nothing that would need time to be put away."""
+        for process in self._processes:
+            process.close()
 
-    def _start(self) -> subprocess.Popen[str]:
-        # stderr goes to a file: a pipe that nobody reads would stall the process once full.
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
-        return subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            encoding="utf-8",
-            bufsize=-1,
-        )
+    def _align(self, batches: Sequence[Sequence[Pair]]) -> None:
+        over = threading.Event()
 
-    def _align(self, batch: Sequence[Pair]) -> list[Statistics]:
-        if self._process is None:
-            self._process = self._start()
-        process = self._process
-        assert process.stdin
-        assert process.stdout
-        late = threading.Event()
-        watchdog = threading.Timer(self._timeout_seconds, lambda: (late.set(), process.kill()))
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            process.stdin.write("".join(_request(pair) for pair in batch))
-            process.stdin.flush()
-            return [_parse(process.stdout.readline()) for _ in batch]
-        except BaseException as error:
-            # Answers left unread would be taken for those of the next pairs, so the process ends with any error.
-            reason = f"gave no answer within {self._timeout_seconds:g} s" if late.is_set() else self._last_words(error)
-            self.close()
-            if isinstance(error, OSError | EOFError | ValueError):
-                raise JavaError(f"METEOR {reason}") from error
-            raise
-        finally:
-            watchdog.cancel()
+        def align(process: MeteorProcess, mine: Sequence[Sequence[Pair]]) -> None:
+            for batch in mine:
+                if over.is_set():
+                    return
+                self._known.update(zip(batch, process.align(batch), strict=True))
 
-    def _last_words(self, error: BaseException) -> str:
-        assert self._process
-        assert self._errors
-        if isinstance(error, ValueError):
-            return str(error)
-        self._process.kill()
-        self._process.wait()
-        self._errors.seek(0)
-        said = " ".join(self._errors.read().decode(errors="replace").split())
-        return f"stopped: {said[:200] or 'no reason given'}"
-
-
-def _request(pair: Pair) -> str:
-    hypothesis, reference = (" ".join(text.replace("|||", " ").split()) for text in pair)
-    return f"SCORE ||| {reference} ||| {hypothesis}\n"
-
-
-def _parse(line: str) -> Statistics:
-    if not line:
-        raise EOFError
-    try:
-        numbers = np.array([float(number) for number in line.split()])
-    except ValueError:
-        numbers = np.array([])
-    if len(numbers) != NUM_STATISTICS:
-        raise ValueError(f"answered {line.strip()[:80]!r}, expected {NUM_STATISTICS} numbers")
-    return numbers
+        count = max(1, min(len(self._processes), len(batches) * PAIRS_IN_FLIGHT // PAIRS_PER_PROCESS))
+        with ThreadPoolExecutor(count) as pool:
+            try:
+                shares = (batches[number::count] for number in range(count))
+                for _ in pool.map(align, self._processes[:count], shares):
+                    pass
+            except BaseException:
+                over.set()
+                self.close()  # whoever waits for an answer waits no longer
+                raise
