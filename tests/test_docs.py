@@ -103,6 +103,32 @@ def test_defaults_in_the_help_of_ask_are_those_of_the_code() -> None:
         assert re.match(r"[^\]]*\[default: ([^\]]+)\]", option)[1] == f"{getattr(Sampling(), name):g}", name  # type: ignore[index]
 
 
+def test_data_sets_stand_in_their_page_as_the_code_has_them() -> None:
+    from longtake.data.datasets import DATASETS
+
+    page = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    assert [(row[0], row[1], row[3], row[4]) for row in rows] == [
+        (f"`{one.name}`", one.task, one.home, ", ".join(one.splits)) for one in DATASETS.values()
+    ]
+    means = {(): "questions", ("type",): "tasks", ("type", "group"): "groups of means over tasks"}
+    for row, one in zip(rows, DATASETS.values(), strict=True):
+        assert one.task != "ask" or re.fullmatch(rf"mean over {means[one.mean_over]}(;.*)?", row[5]), one.name
+
+
+def test_files_named_for_a_data_set_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    from longtake.data.datasets import DATASETS
+    from longtake.errors import ConfigError
+
+    page = (ROOT / "docs" / "datasets.md").read_text(encoding="utf-8")
+    rows = {row[1]: row[0] for row in re.findall(r"^(\| `([\w-]+)` \|.*)$", page, flags=re.MULTILINE)}
+    for name, dataset in DATASETS.items():
+        with pytest.raises(ConfigError, match=f"has no .*had at {re.escape(dataset.home)}") as missing:
+            dataset.open(tmp_path)
+        first = str(missing.value).partition(" has no ")[2].partition(" or ")[0].partition(",")[0]
+        assert f"`{first}`" in rows[name], name
+
+
 def test_readme_opens_with_the_two_commands() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.match(r"# longtake\n\n```bash\nmake demo +#.*\nmake test +#.*\n```\n", readme)

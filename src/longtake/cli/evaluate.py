@@ -12,6 +12,7 @@ import typer
 
 from longtake.cli.evaluate_ask import ask
 from longtake.cli.evaluate_classify import classify
+from longtake.cli.public import only_public, public_dataset, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,10 +37,12 @@ app.command()(classify)
 
 @app.command()
 def captions(
-    dataset: Annotated[str, typer.Option(help="toybox.", show_default=False)],
+    dataset: Annotated[str, typer.Option(help="toybox, or one of docs/datasets.md: youcook2.", show_default=False)],
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data set; for toybox without it, unseen videos are rendered.")
     ] = None,
+    videos: Annotated[Path | None, typer.Option(help="Folder of the videos, if they are not in --data.")] = None,
+    split: Annotated[str | None, typer.Option(help="By default the one that papers report.")] = None,
     model: Annotated[str, typer.Option(help="A bundled name, a checkpoint folder or a hub id.")] = "toybox-sts",
     settings: Annotated[
         list[str] | None,
@@ -57,25 +60,28 @@ def captions(
     ] = None,
 ) -> None:
     """Caption the videos of a data set and score the captions."""
-    from longtake.errors import ConfigError
     from longtake.eval import TextTools, evaluate_captions, read_predictions
-    from longtake.eval.caption_data import CAPTION_DATASETS, open_toybox
+    from longtake.eval.caption_data import CAPTION_DATASETS, open_public, open_toybox
     from longtake.eval.protocols import protocol_named
     from longtake.files import check_writable, write_whole
 
     rules = protocol_named(protocol)
-    if dataset not in CAPTION_DATASETS:
-        raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(CAPTION_DATASETS)}")
+    public = public_dataset(dataset, "captions", CAPTION_DATASETS, data)
     if output is not None:
         check_writable(output)
-    found = open_toybox(data, limit=limit) if data else None
+    if public:
+        found = open_public(*public, split=split, videos=videos, limit=limit)
+        say(found.notes)
+    else:
+        only_public({"--videos": videos, "--split": split})
+        found = open_toybox(data, limit=limit) if data else None
     said = read_predictions(predictions) if predictions else None
     speaker = None if predictions else _model(model, settings or [], output)
     with ExitStack() as stack:
         found = found or _rendered(FRESH_VIDEOS if limit is None else limit, seed, stack)
         said = _predict(found, *speaker) if speaker else said
         tools = stack.enter_context(TextTools(java=java))
-        report = evaluate_captions(found.references, said, protocol=rules, tools=tools)
+        report = evaluate_captions([found.references, *found.more_references], said, protocol=rules, tools=tools)
     result: dict[str, Any] = {
         "task": "captions",
         "model": str(predictions) if predictions else model,
@@ -84,6 +90,8 @@ def captions(
         "videos": len(found.videos),
         "seed": found.seed,
     }
+    if found.notes:
+        result["notes"] = list(found.notes)
     if as_json:
         print(json.dumps(result | report.to_dict(per_video=False)))
     else:

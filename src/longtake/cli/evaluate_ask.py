@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from longtake.cli.evaluate_questions import Wanted, run
+from longtake.cli.public import only_public, public_dataset
 
 if TYPE_CHECKING:
     from longtake.eval.ask import Marked
@@ -18,10 +21,12 @@ FRESH_VIDEOS = 30
 
 
 def ask(
-    dataset: Annotated[str, typer.Option(help="toybox.", show_default=False)],
+    dataset: Annotated[str, typer.Option(help="toybox, or one of docs/datasets.md: next-qa.", show_default=False)],
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data set; for toybox without it, unseen videos are rendered.")
     ] = None,
+    videos: Annotated[Path | None, typer.Option(help="Folder of the videos, if they are not in --data.")] = None,
+    split: Annotated[str | None, typer.Option(help="By default the one that papers report.")] = None,
     model: Annotated[str, typer.Option(help="A bundled name, a folder or a hub id.")] = "toybox-vlm",
     settings: Annotated[
         list[str] | None,
@@ -33,25 +38,43 @@ def ask(
         str | None, typer.Option(help="Without --data: least and most seconds of a video; 90-120 if not said.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Without --data: which videos to render; 0 if not said.")] = None,
+    last: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Where questions have moments: the baseline's window.  [default: 16]"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Report as JSON, with every answer.")] = None,
 ) -> None:
     """Ask about the videos of a data set when they have ended, and mark the answers."""
     from longtake.config import apply_overrides
-    from longtake.errors import ConfigError
     from longtake.eval.ask import metrics, text_only_of_toybox
     from longtake.eval.ask_data import ASK_DATASETS, open_recall
     from longtake.eval.ask_run import ask_all, blind_all, without_video
-    from longtake.files import check_writable, write_whole
+    from longtake.files import check_writable
     from longtake.hub import load
     from longtake.methods.mcvit import MCViT
 
-    if dataset not in ASK_DATASETS:
-        raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(ASK_DATASETS)}")
+    public = public_dataset(dataset, "ask", ASK_DATASETS, data)
     if data and (seconds is not None or seed is not None):
         raise typer.BadParameter("--seconds and --seed are of videos that are rendered; leave them out beside --data")
+    if not public:
+        only_public({"--videos": videos, "--split": split, "--last": last})
     if output is not None:
         check_writable(output)
+    if public:
+        wanted = Wanted(
+            videos=videos,
+            split=split,
+            model=model,
+            settings=settings or [],
+            choose=choose,
+            limit=limit,
+            last_seconds=last,
+            as_json=as_json,
+            output=output,
+        )
+        run(*public, wanted)
+        return
     found = open_recall(data, limit=limit) if data else None
     span = seconds_of(seconds or "90-120")
     speaker = load(model, **apply_overrides({}, settings or []))
@@ -71,13 +94,7 @@ def ask(
         "seed": found.seed,
         "metrics": metrics(marks, without_video(text_only_of_toybox(), found), blind=blind),
     }
-    if as_json:
-        print(json.dumps(result))
-    else:
-        _print(result)
-    if output is not None:  # after all is shown: a full disk loses nothing
-        answers = [_row(mark) for mark in marks]
-        write_whole(output, json.dumps(result | {"answers": answers}, indent=1) + "\n")
+    _report(result, marks, as_json=as_json, output=output)
 
 
 def seconds_of(text: str) -> tuple[int, int]:
@@ -102,6 +119,19 @@ def rendered(videos: int, seed: int, seconds: tuple[int, int], stack: ExitStack,
     with bar("rendering", videos) as show:
         render_toybox(folder, videos=videos, seed=seed, seconds=seconds, split=split, on_progress=show)
     return open_recall(folder)
+
+
+def _report(result: Mapping[str, Any], marks: Sequence[Marked], *, as_json: bool, output: Path | None) -> None:
+    """Shown first: a full disk loses nothing."""
+    from longtake.files import write_whole
+
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _print(result)
+    if output is not None:
+        answers = [_row(mark) for mark in marks]
+        write_whole(output, json.dumps(dict(result) | {"answers": answers}, indent=1) + "\n")
 
 
 def _row(mark: Marked) -> dict[str, object]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from longtake.cli.public import only_public, public_dataset, say
+
 if TYPE_CHECKING:
     from longtake.eval.classify import Classified
     from longtake.eval.classify_data import LabelledData
@@ -19,11 +21,14 @@ FRESH_VIDEOS = 100
 
 def classify(
     dataset: Annotated[
-        str, typer.Option(help="toybox (its routines), or folders: a folder for each class.", show_default=False)
+        str,
+        typer.Option(help="toybox (its routines), folders: a folder for each class, or diving48.", show_default=False),
     ],
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data set; for toybox without it, unseen videos are rendered.")
     ] = None,
+    videos: Annotated[Path | None, typer.Option(help="Folder of the videos, if they are not in --data.")] = None,
+    split: Annotated[str | None, typer.Option(help="By default the one that papers report.")] = None,
     model: Annotated[str, typer.Option(help="A bundled name, a folder or a hub id.")] = "toybox-mcvit",
     settings: Annotated[
         list[str] | None,
@@ -46,7 +51,7 @@ def classify(
     from longtake.files import write_whole
     from longtake.types import Classify
 
-    found = _open(dataset, data, limit, output)
+    found = _open(dataset, data, videos, split, limit, output)
     watch = Watch(videos={}, model=model, options=apply_overrides({}, settings or []))
     classifier: Any = load_model(watch, Classify)
     with ExitStack() as stack:
@@ -65,6 +70,8 @@ def classify(
         "seed": found.seed,
         "metrics": metrics(marks, found.classes, blind=blind),
     }
+    if found.notes:
+        result["notes"] = list(found.notes)
     if as_json:
         print(json.dumps(result))
     else:
@@ -73,14 +80,22 @@ def classify(
         write_whole(output, json.dumps(result | {"labels": [_row(mark) for mark in marks]}, indent=1) + "\n")
 
 
-def _open(dataset: str, data: Path | None, limit: int | None, output: Path | None) -> LabelledData | None:
+def _open(
+    dataset: str, data: Path | None, videos: Path | None, split: str | None, limit: int | None, output: Path | None
+) -> LabelledData | None:
     """The data if there is a folder; all that can be known to be wrong is told before a model is loaded."""
     from longtake.errors import ConfigError
-    from longtake.eval.classify_data import CLASSIFY_DATASETS, open_labelled
+    from longtake.eval.classify_data import CLASSIFY_DATASETS, open_labelled, open_public_labels
     from longtake.files import check_writable
 
-    if dataset not in CLASSIFY_DATASETS:
-        raise ConfigError(f"unknown data set {dataset!r}, expected {' or '.join(CLASSIFY_DATASETS)}")
+    public = public_dataset(dataset, "classify", CLASSIFY_DATASETS, data)
+    if public:
+        if output is not None:
+            check_writable(output)
+        found = open_public_labels(*public, split=split, videos=videos, limit=limit)
+        say(found.notes)
+        return found
+    only_public({"--videos": videos, "--split": split})
     if data is None and dataset != "toybox":
         raise ConfigError(f"--data is missing; expected the folder of {dataset!r}")
     if output is not None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+from longtake.data.datasets import DataSet
+from longtake.data.datasets.samples import Captions, TimedText
 from longtake.errors import ConfigError
-from longtake.eval.annotations import Stories, read_json, references_from
+from longtake.eval.annotations import Stories, Story, TimedSentence, read_json, references_from
+from longtake.eval.public_videos import videos_of
 
 CAPTION_DATASETS = ("toybox",)
 CAPTIONS_FILE, RECALL_FILE, WORLD_FILE, VIDEOS_FOLDER = "captions.json", "recall.json", "world.json", "videos"
@@ -33,6 +38,10 @@ class CaptionData:
     """By video, a digest of its annotations: predictions are gone on with only for the same video."""
     seed: int | None
     """What the data was made from, where that is written down."""
+    more_references: tuple[Stories, ...] = ()
+    """Of further annotators, who have not all told of every video."""
+    notes: tuple[str, ...] = ()
+    """What is not run, and why."""
 
 
 def open_toybox(folder: str | Path, *, limit: int | None = None) -> CaptionData:
@@ -69,6 +78,79 @@ def open_toybox(folder: str | Path, *, limit: int | None = None) -> CaptionData:
         digests={video: _digest(entries[video]) for video in chosen},
         seed=seed_of_world(folder / WORLD_FILE),
     )
+
+
+def open_public(
+    dataset: DataSet,
+    folder: str | Path,
+    *,
+    split: str | None = None,
+    videos: str | Path | None = None,
+    limit: int | None = None,
+) -> CaptionData:
+    """Open a public data set; arguments as ``open_questions`` has them.
+
+    Raises:
+        ConfigError: Annotations or all videos are missing, or the captions are withheld.
+        SourceError: A file cannot be read.
+    """
+    split = split or dataset.splits[0]
+    samples = dataset.open(folder, split)
+    assert isinstance(samples, Captions)
+    told = [{video: events for video, events in one.items() if _has_words(events)} for one in samples.references]
+    known = {video for one in told for video in one}
+    if not known:
+        raise ConfigError(
+            f"the captions of {dataset.title}'s split {split!r} are not public, so nothing can be scored; choose "
+            f"--split {dataset.splits[0]}"
+        )
+    found = videos_of(dataset, samples.videos, videos or folder, limit=limit, among=known)
+    stories = [
+        {video: story for video, clip in found.clips.items() if (story := _story(one.get(video, ()), clip.path))}
+        for one in told
+    ]
+    clips = {video: clip.path for video, clip in found.clips.items() if any(video in one for one in stories)}
+    silent = [video for video in found.clips if video not in clips]
+    if not clips:
+        raise ConfigError(f"{folder}: {silent[0]} ends before its first event, as do all videos here; get them whole")
+    notes = [*samples.notes, *found.notes]
+    notes += [f"{len(silent)} videos end before their first event and are left out: {silent[0]}"] if silent else []
+    first, *others = [one for one in stories if one]
+    return CaptionData(
+        name=dataset.name,
+        videos=clips,
+        references=first,
+        digests={video: _digest([repr(one.get(video)) for one in stories]) for video in clips},
+        seed=None,
+        more_references=tuple(others),
+        notes=tuple(notes),
+    )
+
+
+def _story(events: Iterable[TimedText], path: Path) -> Story:
+    """Events whose last ends with the file, if the annotations do not say when; those that it does not reach go."""
+    events = tuple(events)
+    length = math.inf if all(event.end_seconds is not None for event in events) else _length(path)
+    bounds = [(event.start_seconds, length if event.end_seconds is None else event.end_seconds) for event in events]
+    return tuple(
+        TimedSentence(start_seconds=start, end_seconds=end, text=event.text)
+        for (start, end), event in zip(bounds, events, strict=True)
+        if length == math.inf or start < end <= length
+    )
+
+
+@functools.cache
+def _length(path: Path) -> float:
+    """Seconds of a file: as it declares, or if it declares nothing to its last frame."""
+    from longtake.video import open_source, probe
+
+    with open_source(path) as source:
+        declared = source.total_seconds
+    return probe(path).last_pts if declared is None else declared
+
+
+def _has_words(events: Iterable[TimedText]) -> bool:
+    return any(event.text for event in events)
 
 
 def render_toybox(

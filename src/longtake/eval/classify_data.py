@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from longtake.data.datasets import DataSet
+from longtake.data.datasets.samples import Labels
 from longtake.errors import ConfigError, SourceError
 from longtake.eval.annotations import read_json
 from longtake.eval.caption_data import LABELS_FILE, VIDEOS_FOLDER, WORLD_FILE, seed_of_world
+from longtake.eval.public_videos import videos_of
 
 CLASSIFY_DATASETS = ("toybox", "folders")
 
@@ -24,6 +27,8 @@ class LabelledData:
     labels: Mapping[str, str]
     """By video."""
     seed: int | None
+    notes: tuple[str, ...] = ()
+    """What is not run, and why."""
 
 
 def open_labelled(dataset: str, folder: str | Path, *, limit: int | None = None) -> LabelledData:
@@ -37,6 +42,28 @@ def open_labelled(dataset: str, folder: str | Path, *, limit: int | None = None)
         raise ConfigError(f"limit is {limit}, expected at least 1 video")
     folder = Path(folder)
     return _open_folders(folder, limit) if dataset == "folders" else _open_routines(folder, limit)
+
+
+def open_public_labels(
+    dataset: DataSet,
+    folder: str | Path,
+    *,
+    split: str | None = None,
+    videos: str | Path | None = None,
+    limit: int | None = None,
+) -> LabelledData:
+    """Open a public data set; arguments and errors as ``open_questions`` has them."""
+    samples = dataset.open(folder, split)
+    assert isinstance(samples, Labels)
+    found = videos_of(dataset, samples.videos, videos or folder, limit=limit)
+    return LabelledData(
+        name=dataset.name,
+        classes=samples.classes,
+        videos={video: clip.path for video, clip in found.clips.items()},
+        labels={video: samples.labels[video] for video in found.clips},
+        seed=None,
+        notes=(*samples.notes, *found.notes),
+    )
 
 
 def _open_routines(folder: Path, limit: int | None) -> LabelledData:
