@@ -10,10 +10,10 @@ from longtake.data.toybox import KINDS, make_script
 from longtake.data.toybox.routines import ROUTINE_MOVES, ROUTINES, routine_of
 from longtake.language.text_encoder import UNKNOWN_TOKEN, word_tokenizer
 from longtake.methods.mcvit_config import MCViTConfig
-from longtake.train.mcvit.material import Clips, Videos, as_in_file, ranks_of, spread_times
+from longtake.train.mcvit.material import Clips, Videos, as_in_file, ranks_of, spread_times, truth_of
 from longtake.train.mcvit.recipe import MCViTStage
 from longtake.train.mcvit.texts import WORDINGS, class_texts, text_words
-from longtake.train.truth import IGNORED
+from longtake.train.truth import IGNORED, truth_at
 
 MODEL = MCViTConfig.tiny()
 STAGE = MCViTStage(
@@ -99,3 +99,15 @@ def test_questions_are_of_known_words() -> None:
     for one in batch.questions:
         assert 0 <= one.right < len(one.texts)
         assert all(UNKNOWN_TOKEN not in tokenizer.encode(text).tokens for text in one.texts)
+
+
+def test_truth_of_a_tubelet_is_what_a_toy_does_in_any_of_its_frames() -> None:
+    script = make_script(3, seconds=40.0, split="routines")
+    times = np.arange(160) / 4
+    found, frames = truth_of(script, times, MODEL), truth_at(script, times, 4)
+    actions = frames.action.unflatten(0, (-1, 2))
+    busy = (actions > 0).any(1)
+    assert ((found.action > 0) == busy).all()
+    assert (found.action[busy][:, None] == actions.movedim(1, 2)[busy]).any(1).all()
+    assert 0 < busy.float().mean() < 0.5
+    assert torch.equal(found.kind[~busy], frames.kind[1::2][~busy])

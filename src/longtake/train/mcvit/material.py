@@ -43,7 +43,7 @@ class Batch:
 
     frames: UInt8[Tensor, "videos time 3 height width"]
     truth: Truth
-    """``(videos, times, tokens)``, at the first frame of each tubelet."""
+    """``(videos, times, tokens)``, of each tubelet (``truth_of``)."""
     labels: Int[Tensor, " videos"]
     """Index into ROUTINES; IGNORED where there is none."""
     ranks: Int[Tensor, "videos segments moves"]
@@ -164,9 +164,17 @@ def as_in_file(script: Script, times: np.ndarray) -> np.ndarray:
 
 
 def truth_of(script: Script, times: np.ndarray, model: MCViTConfig) -> Truth:
-    """What is true at the first frame of each tubelet of frames at ``times``."""
+    """What each tubelet of frames at ``times`` shows: of its frames the first at which the toy there does something.
+
+    Where it does nothing, the middle one: a short move need not lie on any one frame of a tubelet.
+    """
     tubelet = model.encoder.tubelet
-    return truth_at(script, times[:: tubelet.time], tubelet.size // tubelet.patch)
+    truth = truth_at(script, times, tubelet.size // tubelet.patch)
+    busy = (truth.action > 0).unflatten(0, (-1, tubelet.time))
+    within = torch.where(busy.any(1), busy.float().argmax(1), tubelet.time // 2)
+    frame = within + tubelet.time * torch.arange(len(within))[:, None]
+    token = torch.arange(within.shape[1])
+    return Truth(**{field.name: getattr(truth, field.name)[frame, token] for field in fields(Truth)})
 
 
 def label_of(script: Script) -> int:
