@@ -247,5 +247,5 @@ def test_state_of_another_kind_of_model_is_refused(case: Case, model: StreamMode
     for other in one_of_each.values():
         stranger = other.make()
         if type(stranger) is not type(model):
-            with pytest.raises(StateError, match="expected a"):
+            with pytest.raises(StateError, match="use the kind of model that saved it"):
                 load_state(tmp_path / "state", type(stranger.init_state()), fingerprint=stranger.fingerprint)
