@@ -121,6 +121,19 @@ def test_page_has_ours_beside_the_papers_and_says_what_was_not_run(path: Path, t
     assert "longtake report bounded --videos 2 -o" in page
 
 
+@pytest.mark.parametrize("content", ["{", "[]", '{"videos": 2}'])
+def test_a_damaged_report_is_named(
+    path: Path, tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out" / "bounded"
+    folder.mkdir(parents=True)
+    (folder / "bounded.json").write_text(content)
+    (folder / "bounded.md").write_text("Right answers of bounded ones.\n")
+    assert run(["report", "toybox", "--study", str(path), "-o", str(folder.parent), "--no-run"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder) in line
+
+
 def test_rows_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="different names"):
         Study(name="x", title="x", source="x", recipe={}, rows=(StudyRow(name="a b"), StudyRow(name="A-b")))

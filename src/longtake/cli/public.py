@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,5 +38,8 @@ def only_public(given: Mapping[str, object]) -> None:
 
 def say(lines: tuple[str, ...]) -> None:
     """Notes on stderr."""
+    from longtake.cli.terminal import StatusLine
+
+    status = StatusLine()
     for line in lines:
-        print(f"longtake: {line}", file=sys.stderr)
+        status.say(line)

@@ -50,7 +50,7 @@ def toybox(
     from longtake.files import write_whole
     from longtake.train.study import Study, table, write_table
 
-    paths = studies or sorted(Path("recipes/studies").rglob("*.toml"))
+    paths = studies or sorted(Path("recipes/studies").glob("*.toml"))
     if not paths:
         raise ConfigError("no studies in recipes/studies; run this in the repository or name files with --study")
     loaded = {path: load_recipe(path, Study) for path in paths}

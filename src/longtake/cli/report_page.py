@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from longtake.errors import SourceError
 
 if TYPE_CHECKING:
     from longtake.eval.page import Section
@@ -51,15 +52,19 @@ def page_of(folder: Path, studies: Mapping[Path, Study], rows: Mapping[str, Rows
 
 
 def _questions(folder: Path) -> Iterator[Section]:
+    from longtake.eval.annotations import read_json
     from longtake.eval.page import Section
 
     for name, title in QUESTIONS.items():
         told, picture = folder / name / f"{name}.json", folder / name / f"{name}.png"
         if told.is_file():
+            content, table = read_json(told), told.with_suffix(".md")
+            if not (isinstance(content, Mapping) and "command" in content and table.is_file()):
+                raise SourceError(f"{told.parent} is no finished report {name}; delete it to run it again")
             yield Section(
                 name=name,
                 title=title,
-                text=(folder / name / f"{name}.md").read_text() + PAPER.get(name, ""),
-                source=f"`{json.loads(told.read_text())['command']} -o {folder / name}`",
+                text=table.read_text() + PAPER.get(name, ""),
+                source=f"`{content['command']} -o {folder / name}`",
                 picture=picture.read_bytes() if picture.is_file() else None,
             )

@@ -78,7 +78,7 @@ class Meteor:
         Raises:
             JavaError: Java, the jar or its paraphrase table is missing.
         """
-        count = processes or len(os.sched_getaffinity(0))
+        count = processes or os.cpu_count() or 1
         self._processes = [MeteorProcess(timeout_seconds=timeout_seconds) for _ in range(count)]
         self._known: dict[Pair, Statistics] = {}
 
